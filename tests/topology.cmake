@@ -25,7 +25,7 @@ target_compile_definitions(topology_sources_test PRIVATE TUTTI_FAKE_NVML="$<TARG
                                                          TUTTI_FAKE_NVML_OLD="$<TARGET_FILE:fake_nvml_old>")
 add_dependencies(topology_sources_test fake_nvml fake_nvml_old)
 
-tutti_test(topology_test SOURCES unit/topology_test.cpp unit/rings_test.cpp LIBS tutti_topology pugixml::pugixml LABELS unit)
+tutti_test(topology_test SOURCES unit/topology_test.cpp unit/machine_files_test.cpp unit/rings_test.cpp LIBS tutti_topology pugixml::pugixml LABELS unit)
 if(HWLOC_FOUND)
   target_sources(topology_test PRIVATE unit/hwloc_write_test.cpp unit/hwloc_synthetic_test.cpp)
   target_link_libraries(topology_test PRIVATE PkgConfig::HWLOC)

@@ -326,7 +326,12 @@ Result<Imported> to_schedule(ChannelProgram program, std::string name) {
 }
 
 Result<Meaning> verify(const Imported& imported) {
-  auto meaning = tutti::verify(imported.schedule);
+  auto meaning = tutti::verify(imported.schedule, [&](int step, Rank to, Ref dst) {
+    for (const Imported::Origin& origin : imported.origins)
+      if (origin.step == step && origin.to == to && origin.dst == dst)
+        return fmt::format("at {}", imported.where(origin.place));
+    return std::string();  // a copy that only the schedule has
+  });
   if (meaning) return meaning;
   Error error = std::move(meaning).error();
   error.code = Code::invalid_argument;

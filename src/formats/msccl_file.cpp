@@ -91,16 +91,18 @@ class Reader {
   std::string error_;
 };
 
-/// Child elements of `node`; any name other than `name` is an error.
-std::vector<pugi::xml_node> children(Reader& reader, const pugi::xml_node& node, std::string_view name) {
+/// Child elements of `node`; a name other than `name` and `other` is an error.
+std::vector<pugi::xml_node> children(Reader& reader, const pugi::xml_node& node, std::string_view name,
+                                     std::string_view other = {}) {
   std::vector<pugi::xml_node> found;
   for (const pugi::xml_node& child : node.children()) {
     if (child.type() != pugi::node_element) continue;
-    if (child.name() == name)
+    if (child.name() == name || child.name() == other)
       found.push_back(child);
     else
-      reader.refuse(child, fmt::format("<{}> inside <{}>, where only <{}> belongs",
-                                       std::string_view(child.name()).substr(0, text_shown_max), node.name(), name));
+      reader.refuse(child, fmt::format("<{}> inside <{}>, where only <{}>{} belong{}",
+                                       std::string_view(child.name()).substr(0, text_shown_max), node.name(), name,
+                                       other.empty() ? "" : fmt::format(" and <{}>", other), other.empty() ? "s" : ""));
   }
   return found;
 }
@@ -187,9 +189,16 @@ void Parser::gpu(const pugi::xml_node& node) {
   reader_.number_or(0, node, "i_chunks", 0, chunks_max);
   reader_.number_or(0, node, "o_chunks", 0, chunks_max);
   gpu.scratch_chunks = reader_.number_or(0, node, "s_chunks", 0, chunks_max);
-  for (const pugi::xml_node& child : children(reader_, node, "tb")) {
+  for (const pugi::xml_node& child : children(reader_, node, "tb", "copy")) {
     if (reader_.failed()) return;
     reader_.inside(fmt::format(", gpu {}", rank));
+    if (std::string_view(child.name()) == "copy") {
+      if (++steps_ > steps_max) reader_.refuse(child, fmt::format("more than {} steps", steps_max));
+      gpu.copies.push_back({.line = reader_.line(child),
+                            .from = reader_.number(child, "i_off", 0, INT_MAX / 2),
+                            .to = reader_.number(child, "o_off", 0, INT_MAX / 2)});
+      continue;
+    }
     const int id = static_cast<int>(gpu.blocks.size());
     if (reader_.number(child, "id", 0, channels_max) != id)
       reader_.refuse(child, fmt::format("this <tb> is number {}, and its id says otherwise", id));

@@ -45,8 +45,16 @@ struct MscclBlock {
   std::vector<MscclStep> steps = {};
 };
 
+/// `<copy i_off o_off>` of TACCL and TE-CCL: a chunk of the input that the rank's output needs too.
+struct MscclCopy {
+  int line = 0;
+  int from = 0;  // chunk of the input
+  int to = 0;    // chunk of the output
+};
+
 struct MscclGpu {
   int scratch_chunks = 0;
+  std::vector<MscclCopy> copies = {};   // made before all steps
   std::vector<MscclBlock> blocks = {};  // by id
 };
 

@@ -14,7 +14,10 @@
 namespace tutti::formats {
 namespace {
 
+constexpr int copies = -1;  // channel of a place: not a thread block, but the copies of a gpu
+
 std::string where(const Place& place) {
+  if (place.channel == copies) return fmt::format("line {}, gpu {}, copy {}", place.line, place.rank, place.step);
   return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.channel, place.step);
 }
 
@@ -40,8 +43,10 @@ class Import {
   using Connection = std::tuple<Rank, Rank, int>;  // from, to, channel
 
   Result<void> check_chunks();
+  Result<void> check_copies() const;
   Result<void> match();
   void connect();
+  void emit_copies(Rank rank);
   void emit(Rank rank, int id);
   bool joins(const MscclStep& step, const MscclStep* before) const;
   std::vector<Move> moves(const MscclStep& step, Rank rank, int number);
@@ -59,9 +64,11 @@ class Import {
   std::vector<Cell> outgoing_, incoming_;  // by step, over all ranks: first cell
   std::vector<int> partner_;               // by step: of a receive, the step that sends
   std::vector<int> instruction_;           // by step
+  int last_copy_ = -1;                     // of the rank that is emitted: its instruction; -1: it has none
 };
 
 Result<void> Import::run() {
+  if (auto good = check_copies(); !good) return good;
   if (auto good = check_chunks(); !good) return good;
   int steps = 0;
   for (const MscclGpu& gpu : file_.gpus) {
@@ -77,6 +84,7 @@ Result<void> Import::run() {
   instruction_ = partner_;
   if (auto good = match(); !good) return good;
   for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
+    emit_copies(rank);
     for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) emit(rank, static_cast<int>(id));
     program_.channels += static_cast<int>(file_.gpus[index(rank)].blocks.size());
   }
@@ -100,6 +108,24 @@ void Import::connect() {
         after.push_back(instruction_[index(first_[index(rank)][index(own[number].wait_block)] + raised)]);
       }
     }
+}
+
+Result<void> Import::check_copies() const {
+  for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
+    const std::vector<MscclCopy>& made = file_.gpus[index(rank)].copies;
+    const int inputs = program_.memory.chunks(rank, Buffer::input),
+              outputs = program_.memory.chunks(rank, Buffer::output);
+    for (std::size_t number = 0; number < made.size(); ++number) {
+      const MscclCopy& copy = made[number];
+      std::string why;
+      if (copy.from >= inputs)
+        why = fmt::format("i_off {} is outside the input of {} chunks", copy.from, inputs);
+      else if (copy.to >= outputs)
+        why = fmt::format("o_off {} is outside the output of {} chunks", copy.to, outputs);
+      if (!why.empty()) return refused(where({copy.line, rank, copies, static_cast<int>(number)}), why);
+    }
+  }
+  return {};
 }
 
 /// Checks that chunks are inside their buffers, and that their total is within the limit.
@@ -179,6 +205,21 @@ bool Import::joins(const MscclStep& step, const MscclStep* before) const {
          step.dst == before->dst && step.src.buffer == before->src.buffer && step.count == before->count;
 }
 
+/// A channel of its own, which ends before the first step of each thread block.
+void Import::emit_copies(Rank rank) {
+  const std::vector<MscclCopy>& made = file_.gpus[index(rank)].copies;
+  last_copy_ = -1;
+  if (made.empty()) return;
+  for (std::size_t number = 0; number < made.size(); ++number) {
+    program_.instructions.push_back(
+        {.channel = program_.channels, .place = {made[number].line, rank, copies, static_cast<int>(number)}});
+    move(program_.instructions.back().moves, {program_.memory.cell(rank, Buffer::input, made[number].from)},
+         program_.memory.cell(rank, Buffer::output, made[number].to));
+  }
+  last_copy_ = static_cast<int>(program_.instructions.size()) - 1;
+  ++program_.channels;
+}
+
 void Import::emit(Rank rank, int id) {
   const std::vector<MscclStep>& steps = file_.gpus[index(rank)].blocks[index(id)].steps;
   const MscclStep* before = nullptr;
@@ -192,6 +233,7 @@ void Import::emit(Rank rank, int id) {
       std::vector<Move> made = moves(step, rank, at);
       program_.instructions.push_back(
           {.channel = program_.channels + id, .place = place(step, rank, id, number), .moves = std::move(made)});
+      if (number == 0 && last_copy_ >= 0) program_.instructions.back().after.push_back(last_copy_);
     }
     instruction_[index(at)] = static_cast<int>(program_.instructions.size()) - 1;
     before = &step;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "plan/verify_loss.h"
 #include "plan/verify_terms.h"
 
 namespace tutti {
@@ -17,17 +18,12 @@ namespace {
 using Id = ContributionTrees::Id;
 constexpr Id nothing = ContributionTrees::nothing;
 
-std::string text(Ref ref) {
-  static constexpr std::string_view names[] = {"input", "output", "scratch"};
-  return fmt::format("{} block {}", names[static_cast<int>(ref.buffer)], ref.block);
-}
-
 /// Executes the steps over the terms of all blocks.
 class Proof {
  public:
   explicit Proof(const Schedule& schedule);
   Result<void> run();
-  Result<Meaning> meaning();
+  Result<Meaning> meaning(const NameOfWrite& name);
 
  private:
   /// A value that is about to be written to a block.
@@ -51,7 +47,11 @@ class Proof {
   bool refs_right(const Transfer& t) const;
   bool overwritten_in_place(Rank rank, Ref src) const;
   Result<void> land(std::size_t cell);
+  Contribution only_input(Rank rank, int block) const;
+  int summed_block(Rank rank, int block) const;
   bool is_right(Id term, Rank rank, int block) const;
+  std::string why_wrong(Id term, Rank rank, int block, const NameOfWrite& name) const;
+  std::string why_not_reduced() const;
   bool alike_everywhere() const;
   bool in_rank_order();
 
@@ -175,37 +175,81 @@ Result<void> Proof::land(std::size_t at) {
   }
   terms_[at] = operands_.size() == 1 ? operands_[0] : trees_.reduced(operands_);
   if (terms_[at] == nothing)
-    return wrong(first.to, first.step, fmt::format("{} counts a contribution twice, or mixes blocks", text(first.dst)));
+    return wrong(first.to, first.step, fmt::format("{} {}", text(first.dst), why_not_reduced()));
   return {};
+}
+
+/// Why the operands are no reduction.
+std::string Proof::why_not_reduced() const {
+  for (const Id operand : operands_)
+    if (trees_.block_of(operand) != trees_.block_of(operands_[0]))
+      return fmt::format("mixes blocks, input blocks {} and {}", trees_.block_of(operands_[0]),
+                         trees_.block_of(operand));
+  for (Rank rank = 0; rank < schedule_.ranks(); ++rank)
+    if (std::ranges::count_if(operands_, [&](Id operand) { return trees_.has(operand, rank); }) > 1)
+      return fmt::format("counts a contribution twice, that of rank {}", rank);
+  return "counts a contribution twice";
+}
+
+/// What `rank`'s output `block` is a copy of, if the collective does not reduce.
+Contribution Proof::only_input(Rank rank, int block) const {
+  const int parts = schedule_.parts();
+  const int group = block / parts, part = block % parts;
+  switch (schedule_.collective()) {
+    case Collective::broadcast: return {schedule_.root(), block};
+    case Collective::scatter: return {schedule_.root(), rank * parts + part};
+    case Collective::all_to_all: return {group, rank * parts + part};
+    default: return {group, part};  // all-gather, gather, barrier
+  }
+}
+
+/// The input block that `rank`'s output `block` is a sum of, if the collective reduces.
+int Proof::summed_block(Rank rank, int block) const {
+  const int parts = schedule_.parts();
+  return schedule_.collective() == Collective::reduce_scatter ? rank * parts + block % parts : block;
 }
 
 /// Whether `term` is what the collective must give in `rank`'s output `block`.
 bool Proof::is_right(Id term, Rank rank, int block) const {
-  const int parts = schedule_.parts();
-  const int group = block / parts, part = block % parts;
+  const Collective collective = schedule_.collective();
   if (term == nothing) return false;
-  switch (schedule_.collective()) {
-    case Collective::all_reduce:
-    case Collective::reduce: return trees_.is_total(term, block);
-    case Collective::reduce_scatter: return trees_.is_total(term, rank * parts + part);
-    case Collective::scan:
-    case Collective::ex_scan:
-      return trees_.is_prefix(term, block, ranks_combined(schedule_.collective(), schedule_.ranks(), rank));
-    case Collective::broadcast: return term == trees_.leaf(schedule_.root(), block);
-    case Collective::scatter: return term == trees_.leaf(schedule_.root(), rank * parts + part);
-    case Collective::all_gather:
-    case Collective::gather:
-    case Collective::barrier: return term == trees_.leaf(group, part);
-    case Collective::all_to_all: return term == trees_.leaf(group, rank * parts + part);
-  }
-  return false;
+  if (prefixes(collective)) return trees_.is_prefix(term, block, ranks_combined(collective, schedule_.ranks(), rank));
+  if (reduces(collective)) return trees_.is_total(term, summed_block(rank, block));
+  const Contribution input = only_input(rank, block);
+  return term == trees_.leaf(input.rank, input.block);
 }
 
-Result<Meaning> Proof::meaning() {
+/// Of a block that is not right: what it has instead, what it lacks, and where that was lost.
+std::string Proof::why_wrong(Id term, Rank rank, int block, const NameOfWrite& name) const {
+  const bool written = term != nothing;
+  if (!reduces(schedule_.collective())) {
+    const Contribution input = only_input(rank, block);
+    const auto [from, own] = written ? trees_.leaf_of(term) : std::pair<Rank, int>();
+    return fmt::format("{}, and input block {} of rank {} is missing{}",
+                       written ? fmt::format("it has input block {} of rank {}", own, from) : "it is never written",
+                       input.block, input.rank, loss_text(schedule_, input, rank, block, name));
+  }
+  const int summed = summed_block(rank, block);
+  const bool other = written && trees_.block_of(term) != summed;
+  std::string before;
+  if (!written) before = "it is never written, and ";
+  if (other) before = fmt::format("it has input block {}, not {}, and ", trees_.block_of(term), summed);
+  const int wanted = ranks_combined(schedule_.collective(), schedule_.ranks(), rank);
+  for (Rank from = 0; from < wanted; ++from)
+    if (!written || other || !trees_.has(term, from))
+      return fmt::format("{}the contribution of rank {} is missing{}", before, from,
+                         loss_text(schedule_, {from, summed}, rank, block, name));
+  for (Rank from = wanted; from < schedule_.ranks(); ++from)
+    if (trees_.has(term, from)) return fmt::format("the contribution of rank {} does not belong to it", from);
+  return "its contributions are not in the order of ranks";
+}
+
+Result<Meaning> Proof::meaning(const NameOfWrite& name) {
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank)
     for (int block = 0; block < blocks(rank, Buffer::output); ++block)
-      if (!is_right(terms_[cell(rank, {Buffer::output, block})], rank, block))
-        return wrong(rank, -1, fmt::format("output block {} ends wrong", block));
+      if (const Id term = terms_[cell(rank, {Buffer::output, block})]; !is_right(term, rank, block))
+        return wrong(rank, -1,
+                     fmt::format("output block {} ends wrong: {}", block, why_wrong(term, rank, block, name)));
 
   Meaning result{.order = {}, .same_bits = alike_everywhere(), .rank_order = in_rank_order()};
   const Rank last = schedule_.ranks() - 1;
@@ -244,10 +288,10 @@ bool Proof::in_rank_order() {
 
 }  // namespace
 
-Result<Meaning> verify(const Schedule& schedule) {
+Result<Meaning> verify(const Schedule& schedule, const NameOfWrite& name) {
   Proof proof(schedule);
   if (auto ran = proof.run(); !ran) return std::move(ran).error();
-  return proof.meaning();
+  return proof.meaning(name ? name : [](int step, Rank, Ref) { return fmt::format("in step {}", step); });
 }
 
 }  // namespace tutti

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -21,10 +23,14 @@ struct Meaning {
   bool rank_order = true;
 };
 
+/// What the user knows a write by, in a sentence: "in step 3". Empty: the user did not write it.
+using NameOfWrite = std::function<std::string(int step, Rank to, Ref dst)>;
+
 /// Proves: every output block of every rank ends with exactly the right contributions, each counted once, those of a
 /// prefix reduction in the order of ranks; no transfer reads an undefined block, or an input that an earlier step
 /// overwrote when the rank works in place; no two transfers of a step write one block except as one reduction; refs are
-/// inside their buffers and connect blocks of one part. Errors: internal, with peer = the rank that is wrong.
-Result<Meaning> verify(const Schedule& schedule);
+/// inside their buffers and connect blocks of one part. Errors: internal, with peer = the rank that is wrong; of an
+/// output that ends wrong, the contribution that is missing and the write that lost it, named by `name`.
+Result<Meaning> verify(const Schedule& schedule, const NameOfWrite& name = {});
 
 }  // namespace tutti

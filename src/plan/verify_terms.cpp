@@ -43,6 +43,18 @@ ContributionTrees::Id ContributionTrees::reduced(std::span<const Id> operands) {
   return so_far;
 }
 
+bool ContributionTrees::has(Id id, Rank rank) const {
+  if (is_leaf(id)) return rank_of(id) == static_cast<Id>(rank);
+  const std::uint64_t* const set = ranks_of_.data() + (id - leaves_) * words_;
+  return (set[rank / 64] >> (rank % 64) & 1) != 0;
+}
+
+std::pair<Rank, int> ContributionTrees::leaf_of(Id leaf) const {
+  const auto next = std::ranges::upper_bound(first_leaf_, leaf);
+  const auto rank = static_cast<Rank>(next - first_leaf_.begin()) - 1;
+  return {rank, static_cast<int>(leaf - first_leaf_[static_cast<std::size_t>(rank)])};
+}
+
 std::uint64_t ContributionTrees::hash(Id id) const {
   return is_leaf(id) ? mix(rank_of(id), 0) : node(id).hash;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "plan/schedule.h"
@@ -35,6 +36,12 @@ class ContributionTrees {
     return block_of(id) == block && contributions(id) == count && ranks.ascends && ranks.last == count - 1;
   }
 
+  bool has(Id id, Rank rank) const;  ///< of a collective that reduces: whether a contribution of this rank is in it
+  /// Of a collective that reduces: the input block that it has contributions to.
+  int block_of(Id id) const { return is_leaf(id) ? static_cast<int>(id % blocks_) : node(id).block; }
+  /// Of one that does not: the rank whose input it is, and the block.
+  std::pair<Rank, int> leaf_of(Id leaf) const;
+
   /// Hash of the tree of passes with ranks as leaves, independent of the block.
   std::uint64_t hash(Id id) const;
 
@@ -56,7 +63,6 @@ class ContributionTrees {
 
   bool is_leaf(Id id) const { return id < leaves_; }
   // If a collective reduces, every rank has equally many input blocks.
-  int block_of(Id id) const { return is_leaf(id) ? static_cast<int>(id % blocks_) : node(id).block; }
   Id rank_of(Id leaf) const { return leaf / blocks_; }
   int contributions(Id id) const { return is_leaf(id) ? 1 : node(id).contributions; }
   const Node& node(Id id) const { return nodes_[id - leaves_]; }

@@ -84,7 +84,16 @@ const Mistake in_xml[] = {
     {"type=\"s\" srcbuf=\"i\" srcoff=\"1\"", "type=\"s\" srcbuf=\"i\" srcoff=\"0\"", "line 15, gpu 1, tb 0, step 1",
      "combines input chunks of two parts"},
     {"coll=\"allreduce\"", "coll=\"broadcast\"", "line 14, gpu 1, tb 0, step 0", "before anything is written to it"},
-    {"type=\"rrcs\"", "type=\"rcs\"", "[peer", "ends wrong"},
+    {"type=\"rrcs\"", "type=\"rcs\"", "[peer 0]",
+     "output block 0 ends wrong: the contribution of rank 0 is missing: no transfer reads it; the block was last "
+     "written "
+     "at line 5, gpu 0, tb 0, step 1"},
+    {"</gpu>", "<copy i_off=\"7\" o_off=\"0\"/></gpu>", "line 11, gpu 0, copy 0",
+     "i_off 7 is outside the input of 2 chunks"},
+    {"</gpu>", "<copy i_off=\"0\" o_off=\"2\"/></gpu>", "line 11, gpu 0, copy 0",
+     "o_off 2 is outside the output of 2 chunks"},
+    {"</gpu>", "<copy i_off=\"0\"/></gpu>", "line 11, gpu 0", "<copy> has no o_off"},
+    {"</gpu>", "<cpy/></gpu>", "line 11, gpu 0", "<cpy> inside <gpu>, where only <tb> and <copy> belong"},
 };
 
 TEST(Mistakes, OfXmlAreNamed) {
@@ -153,7 +162,10 @@ const Mistake in_json[] = {
      "gpus[1].threadblocks[0].ops[6]", "waits for a signal of rank 0 that never comes"},
     {"\"name\": \"signal\"", "\"name\": \"rlxsignal\"", "gpus[0].threadblocks[0].ops[2]",
      "writes a chunk of rank 1, which may have left the call by then"},
-    {"\"name\": \"put\"", "\"name\": \"nop\"", "[peer 0]", "ends wrong"},
+    {"\"name\": \"put\"", "\"name\": \"nop\"", "[peer 0]",
+     "output block 1 ends wrong: the contribution of rank 1 is missing: it came to output "
+     "block 1 "
+     "of rank 1 at gpus[1].threadblocks[0].ops[2], and not from there to rank 0"},
 };
 
 TEST(Mistakes, OfJsonAreNamed) {

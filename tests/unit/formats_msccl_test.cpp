@@ -1,4 +1,5 @@
 // MSCCL XML: what goes out comes back with the same meaning, and files of others mean what they say.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,6 +77,44 @@ TEST(MscclImport, RunsOnFifosToo) {
       ++done;
     });
   EXPECT_GE(done, 6);
+}
+
+/// TACCL's and TE-CCL's word for a chunk that a rank has and needs: it is copied before all steps.
+TEST(Others, CopiesOfAGpuAreMade) {
+  const auto file = [](std::string_view in_place, bool copies) {
+    std::string text = fmt::format(
+        "<algo name='taccl' nchannels='1' nchunksperloop='2' proto='Simple' maxBytes='9223372036854775807' "
+        "minBytes='0' "
+        "coll='allgather' inplace='{}' outofplace='{}' redop='nop' ngpus='2'>",
+        in_place, in_place == "1" ? "0" : "1");
+    for (const int gpu : {0, 1}) {
+      text += fmt::format("<gpu id='{}' i_chunks='1' o_chunks='2' s_chunks='0'>", gpu);
+      if (copies) text += fmt::format("<copy i_off='0' o_off='{}'/>", gpu);
+      // The second reads what the copy wrote.
+      text += fmt::format(
+          "<tb id='0' send='{0}' recv='-1' chan='0'><step s='0' type='s' srcbuf='{2}' srcoff='{3}' dstbuf='o' "
+          "dstoff='{1}' cnt='1' depid='-1' deps='-1' hasdep='0'/></tb><tb id='1' send='-1' recv='{0}' chan='0'><step "
+          "s='0' type='r' srcbuf='i' srcoff='0' dstbuf='o' dstoff='{0}' cnt='1' depid='-1' deps='-1' hasdep='0'/>"
+          "</tb></gpu>",
+          1 - gpu, gpu, gpu == 0 || !copies ? "i" : "o", gpu == 0 || !copies ? 0 : gpu);
+    }
+    return text + "</algo>";
+  };
+  for (const char* const in_place : {"0", "1"}) {
+    const auto read = import_msccl(file(in_place, true));
+    ASSERT_TRUE(read) << read.error().text();
+    const auto meaning = verify(*read);
+    EXPECT_TRUE(meaning) << meaning.error().text();
+    EXPECT_EQ(messages(read->schedule), 2u);
+  }
+  const auto without = import_msccl(file("0", false));
+  ASSERT_TRUE(without) << without.error().text();
+  const auto meaning = verify(*without);
+  ASSERT_FALSE(meaning);
+  EXPECT_NE(meaning.error().what.find("output block 0 ends wrong: it is never written, and input block 0 of rank 0 is "
+                                      "missing: it came to output block 0 of rank 1 at line 1, gpu 1, tb 1, step 0"),
+            std::string::npos)
+      << meaning.error().what;
 }
 
 }  // namespace

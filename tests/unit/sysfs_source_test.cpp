@@ -20,6 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What is said of every copy of /sys with a GPU of NVIDIA.
+constexpr const char* no_driver = "NVML cannot be asked about a copy of /sys: NVLinks are not known";
+
 /// A folder with a /sys and a /proc of its own.
 class Sysfs : public ::testing::Test {
  protected:
@@ -147,7 +150,33 @@ TEST_F(Sysfs, TwoSocketsWithSwitches) {
   EXPECT_EQ(nic.name, "mlx5_0") << "verbs before net";
   EXPECT_DOUBLE_EQ(nic.network_gbps, 50);
   EXPECT_DOUBLE_EQ(cpu_gbps(machine), 22);
-  EXPECT_TRUE(warnings(machine).empty()) << ::testing::PrintToString(warnings(machine));
+  EXPECT_EQ(warnings(machine), std::vector<std::string>{no_driver}) << ::testing::PrintToString(warnings(machine));
+}
+
+TEST_F(Sysfs, DevicesNearMemoryAloneAreNearTheNodeNextToIt) {
+  node(0, "0000ffff", 0);
+  node(1, "ffff0000", 1);
+  node(2, "00000000", 0);  // CXL
+  file("sys/devices/system/node/node2/distance", "24 14 10");
+  gpu("pci0000:00", "0000:01:00.0", 2);
+  gpu("pci0000:80", "0000:81:00.0", 0);
+  const Topology machine = found();
+  EXPECT_EQ(machine.of_kind(DeviceKind::numa).size(), 2u);
+  const std::vector<int> gpus = machine.gpus();
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(machine[gpus[0]].numa, 1);
+  EXPECT_EQ(machine.above(gpus[0], DeviceKind::numa), machine.of_kind(DeviceKind::numa)[1]);
+  EXPECT_EQ(cells(machine, 0), "X SYS ");
+}
+
+TEST_F(Sysfs, LinksOfAmdsGpusAreNotKnownEither) {
+  node(0, "f", 0);
+  function("pci0000:00", "0000:01:00.0", "0x038000", "0x1002", 0);
+  const Topology machine = found();
+  ASSERT_EQ(machine.gpus().size(), 1u);
+  EXPECT_FALSE(machine.nvlink_known);
+  EXPECT_EQ(warnings(machine),
+            std::vector<std::string>{"/sys does not say which xGMI links there are: they are not known"});
 }
 
 TEST_F(Sysfs, NarrowLinksAndSlowPorts) {
@@ -165,7 +194,8 @@ TEST_F(Sysfs, NarrowLinksAndSlowPorts) {
   EXPECT_DOUBLE_EQ(machine[gpus[1]].gbps, 12) << "the slower end of a link counts";
   EXPECT_DOUBLE_EQ(machine[gpus[2]].gbps, 48);
   const std::vector<std::string> lines = warnings(machine);
-  ASSERT_EQ(lines.size(), 1u) << ::testing::PrintToString(lines);
+  ASSERT_EQ(lines.size(), 2u) << ::testing::PrintToString(lines);
+  EXPECT_EQ(lines[1], no_driver);
   EXPECT_EQ(lines[0], "GPU0: its PCI link gives 12 GB/s and is made for 48");
 }
 
@@ -197,7 +227,8 @@ TEST_F(Sysfs, IsolationIsSaid) {
     fs::create_symlink(root_ / group, root_ / folder / "iommu_group");
   }
   const std::vector<std::string> lines = warnings(found());
-  ASSERT_EQ(lines.size(), 2u) << ::testing::PrintToString(lines);
+  ASSERT_EQ(lines.size(), 3u) << ::testing::PrintToString(lines);
+  EXPECT_EQ(lines[2], no_driver);
   EXPECT_EQ(lines[0],
             "the 2 GPUs below switch 0000:01:00.0 are in 2 IOMMU groups: ACS sends their P2P through the root");
   EXPECT_EQ(lines[1], "the IOMMU translates addresses of GPU0: P2P over PCI may be blocked or slow");

@@ -53,7 +53,59 @@ TEST(Verify, RefusesAMissingContribution) {
   Schedule schedule(pair_of(Collective::all_reduce), 1);
   add_both(schedule, 0);
   schedule.reduce(0, in(0), 1, out(0), 0);
-  expect_refused(schedule, 1, "output block 0 ends wrong");
+  expect_refused(schedule, 1,
+                 "output block 0 ends wrong: the contribution of rank 1 is missing: it came to output block 0 "
+                 "of rank 0 in step 0, and not from there to rank 1; the block was last written in step 0");
+}
+
+TEST(Verify, NamesTheWriteThatLosesAContribution) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  add_both(schedule, 1);
+  schedule.copy(1, in(0), 0, tmp(0));
+  schedule.next_step();
+  schedule.copy(0, tmp(0), 0, out(0));
+  expect_refused(schedule, 0,
+                 "output block 0 ends wrong: the contribution of rank 0 is missing: output block 0 of rank 0 "
+                 "had it until it was overwritten in step 1");
+}
+
+TEST(Verify, NamesAContributionThatNothingReads) {
+  Schedule schedule({.collective = Collective::all_reduce, .ranks = 3}, 1);
+  for (const Rank to : {0, 1, 2})
+    for (const Rank from : {0, 1, 2})
+      if (from != 2) schedule.reduce(from, in(0), to, out(0), from);
+  expect_refused(schedule, 0,
+                 "output block 0 ends wrong: the contribution of rank 2 is missing: no transfer reads it; the "
+                 "block was last written in step 0");
+}
+
+/// A sum that comes through the rank whose contribution it lacks.
+TEST(Verify, NamesTheWriteThatShouldHaveAddedAContribution) {
+  Schedule schedule({.collective = Collective::reduce, .ranks = 3, .root = 0}, 1);
+  schedule.copy(2, in(0), 1, tmp(0));
+  schedule.next_step();
+  schedule.reduce(0, in(0), 0, out(0), 0);
+  schedule.reduce(1, tmp(0), 0, out(0), 1);
+  expect_refused(
+      schedule, 0,
+      "the contribution of rank 1 is missing: no transfer reads it; scratch block 0 of rank 1 went on without "
+      "it in step 0; the block was last written in step 1");
+}
+
+/// The loss is upstream: rank 1 drops its own contribution, and rank 2 passes on what is left.
+TEST(Verify, NamesALossOnTheWay) {
+  Schedule schedule({.collective = Collective::reduce, .ranks = 3, .root = 0}, 1);
+  schedule.reduce(2, in(0), 1, tmp(0), 0);
+  schedule.reduce(1, in(0), 1, tmp(0), 1);
+  schedule.next_step();
+  schedule.copy(2, in(0), 1, tmp(0));
+  schedule.next_step();
+  schedule.reduce(0, in(0), 0, out(0), 0);
+  schedule.reduce(1, tmp(0), 0, out(0), 1);
+  expect_refused(schedule, 0,
+                 "the contribution of rank 1 is missing: scratch block 0 of rank 1 had it until it was "
+                 "overwritten in step 1; the block was last written in step 2");
 }
 
 TEST(Verify, RefusesAnOutputThatIsNeverWritten) {
@@ -61,7 +113,9 @@ TEST(Verify, RefusesAnOutputThatIsNeverWritten) {
   schedule.copy(0, in(0), 0, out(0));
   schedule.copy(1, in(0), 0, out(1));
   schedule.copy(1, in(0), 1, out(1));
-  expect_refused(schedule, 1, "output block 0 ends wrong");
+  expect_refused(schedule, 1,
+                 "output block 0 ends wrong: it is never written, and input block 0 of rank 0 is missing: it "
+                 "came to output block 0 of rank 0 in step 0, and not from there to rank 1");
 }
 
 TEST(Verify, RefusesAContributionThatCountsTwice) {
@@ -71,21 +125,23 @@ TEST(Verify, RefusesAContributionThatCountsTwice) {
   schedule.next_step();
   schedule.reduce(0, out(0), 1, out(0), 0);
   schedule.reduce(1, out(0), 1, out(0), 1);
-  expect_refused(schedule, 1, "counts a contribution twice");
+  expect_refused(schedule, 1, "counts a contribution twice, that of rank 0");
 }
 
 TEST(Verify, RefusesAMixtureOfBlocks) {
   Schedule schedule(pair_of(Collective::reduce_scatter), 1);
   schedule.reduce(0, in(0), 0, out(0), 0);
   schedule.reduce(1, in(1), 0, out(0), 1);
-  expect_refused(schedule, 0, "mixes blocks");
+  expect_refused(schedule, 0, "output block 0 mixes blocks, input blocks 0 and 1");
 }
 
 TEST(Verify, RefusesBlocksInTheWrongPlace) {
   Schedule schedule(pair_of(Collective::all_to_all), 1);
   for (const Rank from : {0, 1})
     for (const Rank to : {0, 1}) schedule.copy(from, in(to), to, out(1 - from));
-  expect_refused(schedule, 0, "output block 0 ends wrong");
+  expect_refused(schedule, 0,
+                 "output block 0 ends wrong: it has input block 0 of rank 1, and input block 0 of rank 0 is "
+                 "missing: it came to output block 1 of rank 0 in step 0, and not from there to the block");
 }
 
 TEST(Verify, RefusesToReadWhatIsNotWritten) {
@@ -108,7 +164,8 @@ TEST(Verify, RefusesAPrefixThatIsNotInTheOrderOfRanks) {
   const auto right = verify(scan_of_three({0, 1, 2}));
   ASSERT_TRUE(right) << right.error().text();
   EXPECT_TRUE(right->rank_order);
-  expect_refused(scan_of_three({1, 0, 2}), 2, "output block 0 ends wrong");
+  expect_refused(scan_of_three({1, 0, 2}), 2,
+                 "output block 0 ends wrong: its contributions are not in the order of ranks");
   expect_refused(scan_of_three({0, 2, 1}), 2, "output block 0 ends wrong");
 }
 
@@ -117,7 +174,7 @@ TEST(Verify, RefusesAPrefixOfOtherRanks) {
   for (const Rank rank : {0, 1}) few.copy(rank, in(0), rank, out(0));
   expect_refused(few, 1, "output block 0 ends wrong");
   for (const Rank rank : {0, 1}) add_both(many, rank);
-  expect_refused(many, 0, "output block 0 ends wrong");
+  expect_refused(many, 0, "output block 0 ends wrong: the contribution of rank 1 does not belong to it");
   Schedule own(pair_of(Collective::ex_scan), 1);
   own.copy(1, in(0), 1, out(0));
   expect_refused(own, 1, "output block 0 ends wrong");

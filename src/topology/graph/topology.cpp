@@ -62,10 +62,21 @@ int Topology::fabric_links(int gpu) const {
   return count;
 }
 
+int Topology::fabric_of(int gpu) const {
+  int first_seen = -1;  // of the switches with an address
+  for (const int id : of_kind(DeviceKind::nvswitch))
+    if (first_seen < 0 && !(*this)[id].bus_id.empty()) first_seen = id;
+  for (const Link& link : links)
+    if (link.from == gpu && (*this)[link.to].kind == DeviceKind::nvswitch)
+      return (*this)[link.to].bus_id.empty() ? link.to : first_seen;
+  return -1;
+}
+
 int Topology::nvlinks(int gpu, int other) const {
   if (gpu == other) return 0;
+  const int switched = std::min(fabric_links(gpu), fabric_links(other));
   return std::min(direct_links(gpu, other), direct_links(other, gpu)) +
-         std::min(fabric_links(gpu), fabric_links(other));
+         (switched > 0 && fabric_of(gpu) == fabric_of(other) ? switched : 0);
 }
 
 double Topology::nvlink_gbps(int gpu) const {

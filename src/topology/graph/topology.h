@@ -99,7 +99,10 @@ struct Topology {
   int nvlinks(int gpu, int other) const;
   int direct_links(int from, int to) const;  ///< according to the rows, in one direction
   int fabric_links(int gpu) const;           ///< to switches
-  double nvlink_gbps(int gpu) const;         ///< of one link of this GPU; 0: it has none
+  /// A switch that stands for those that this GPU reaches; -1: none. Switches with an address are taken as connected
+  /// with each other; one without stands for a whole fabric.
+  int fabric_of(int gpu) const;
+  double nvlink_gbps(int gpu) const;  ///< of one link of this GPU; 0: it has none
 
   /// GPUs that are parts of the device at this GPU's address, including it; itself if it is the whole device.
   std::vector<int> parts_of(int gpu) const;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -43,6 +44,8 @@ std::string job_text(const Job& job) {
   fmt::format_to(out, "Order: {}\n{}\n", fmt::join(job.order, " "), ring_verdict(job));
   if (!job.rings.empty()) text += "Rings, each for a share of the data:\n";
   for (const std::vector<int>& ring : job.rings) fmt::format_to(out, "  {}\n", fmt::join(ring, " "));
+  if (std::ranges::any_of(job.machines, [](const Topology& m) { return !m.nvlink_known && !m.gpus().empty(); }))
+    text += "Links between GPUs are not known: levels and rings are without them\n";
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "topology/search/capacity.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace tutti::topology {
@@ -8,15 +9,18 @@ namespace tutti::topology {
 Capacity capacity_of(const Topology& topology) {
   const std::vector<int> gpus = topology.gpus();
   Capacity capacity{.gpus = static_cast<int>(gpus.size())};
-  const bool fabric = std::ranges::any_of(gpus, [&](int gpu) { return topology.fabric_links(gpu) > 0; });
-  const std::size_t count = gpus.size() + (fabric ? 1 : 0);
+  std::map<int, std::size_t> fabrics;  // the node of each
+  for (const int gpu : gpus)
+    if (topology.fabric_links(gpu) > 0) fabrics.try_emplace(topology.fabric_of(gpu), gpus.size() + fabrics.size());
+  const std::size_t count = gpus.size() + fabrics.size();
   capacity.links.assign(count, std::vector<long long>(count, 0));
   for (std::size_t a = 0; a < gpus.size(); ++a) {
     for (std::size_t b = 0; b < gpus.size(); ++b)
       if (a != b)
         capacity.links[a][b] =
             std::min(topology.direct_links(gpus[a], gpus[b]), topology.direct_links(gpus[b], gpus[a]));
-    if (fabric) capacity.links[a].back() = capacity.links.back()[a] = topology.fabric_links(gpus[a]);
+    if (const auto fabric = fabrics.find(topology.fabric_of(gpus[a])); fabric != fabrics.end())
+      capacity.links[a][fabric->second] = capacity.links[fabric->second][a] = topology.fabric_links(gpus[a]);
   }
   return capacity;
 }

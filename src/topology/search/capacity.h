@@ -16,8 +16,8 @@ struct Capacity {
   int size() const { return static_cast<int>(links.size()); }
 };
 
-/// Direct links by place in topology.gpus(), as many as exist in both directions. All switches, if any, are one node
-/// after the GPUs.
+/// Direct links by place in topology.gpus(), as many as exist in both directions. The switches of each
+/// fabric are one node after the GPUs.
 Capacity capacity_of(const Topology& topology);
 
 /// A flow from `from` to `to` of at most `enough`; `reached`, if given, receives the nodes on the near side of the

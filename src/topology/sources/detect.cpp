@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "topology/sources/fabric.h"
 #include "topology/sources/hwloc_source.h"
 #include "topology/sources/read.h"
 #include "topology/sources/write.h"
@@ -28,7 +29,15 @@ Topology live(const Sources& sources) {
   }
   add_limits(topology, sources.root);
   settle(topology);
-  if (sources.nvml) add_nvml(topology, sources.nvml_library);
+  if (sources.nvml)
+    add_nvml(topology, sources.nvml_library);
+  else if (has_nvidia(topology))
+    topology.notes.push_back(sources.root.empty() ? "NVML was not asked: NVLinks are not known"
+                                                  : "NVML cannot be asked about a copy of /sys: NVLinks are not known");
+  if (has_amd(topology)) {
+    topology.nvlink_known = false;
+    topology.notes.push_back("/sys does not say which xGMI links there are: they are not known");
+  }
   settle(topology);
   return topology;
 }

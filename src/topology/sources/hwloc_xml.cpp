@@ -10,6 +10,8 @@
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
+#include "topology/sources/fabric.h"
+#include "topology/sources/memory_nodes.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {
@@ -32,9 +34,11 @@ class Reader {
     int function = -1;              // the PCI function around it
   };
   void object(const pugi::xml_node& node, Place place);
+  void beside(const pugi::xml_node& node, Place& place);
   void numa(const pugi::xml_node& node, Place& place);
   void bridge(const pugi::xml_node& node, Place& place);
   void function(const pugi::xml_node& node, Place& place);
+  long long os_type(const pugi::xml_node& node);
   int system_device(const pugi::xml_node& node, const Place& place);
   int part(int function, int number);
   void distances(const pugi::xml_node& node);
@@ -48,8 +52,10 @@ class Reader {
   Xml& xml_;
   Topology topology_;
   std::map<long long, int> by_gp_;  // by hwloc's own numbers
-  std::map<int, int> parts_;        // of functions that are divided: parts after the first
-  std::string vendor_, arch_;       // of the CPUs
+  MemoryNodes nodes_;
+  std::map<int, int> parts_;   // of functions that are divided: parts after the first
+  int version_ = 0;            // of the format; 0: not said, 1
+  std::string vendor_, arch_;  // of the CPUs
   int model_ = 0;
 };
 
@@ -73,19 +79,31 @@ bool is_memory(const pugi::xml_node& node) {
   return std::string_view(node.attribute("type").value()) == "NUMANode" && !node.child("object");
 }
 
+/// Memory, or a cache in front of it: neither has CPUs inside.
+bool is_beside(const pugi::xml_node& node) {
+  return is_memory(node) || std::string_view(node.attribute("type").value()) == "MemCache";
+}
+
+/// Whether a NUMA node is of memory that comes beside a CPU's own: HBM, CXL, a GPU's.
+bool is_special(const pugi::xml_node& node) {
+  const std::string_view kind = node.attribute("subtype").value();
+  return !kind.empty() && kind != "DRAM";
+}
+
 Result<Topology> Reader::read() {
   const pugi::xml_node root = xml_.root();
   if (std::string_view(root.name()) != "topology") xml_.refuse(root, "the file is not a <topology>");
   const std::string version = xml_.text(root, "version");
-  if (!version.empty() && !version.starts_with("1") && !version.starts_with("2"))
-    xml_.refuse(root, fmt::format("the format is hwloc {}; 1 and 2 can be read", version.substr(0, 20)));
+  std::from_chars(version.data(), version.data() + version.size(), version_);
+  if (!version.empty() && (version_ < 1 || version_ > 3))
+    xml_.refuse(root, fmt::format("the format is hwloc {}; 1, 2 and 3 can be read", version.substr(0, 20)));
+  about(root);
   for (const pugi::xml_node& node : elements(root))
     if (!xml_.failed() && std::string_view(node.name()) == "object") object(node, {});
   if (!xml_.failed() && topology_.devices.empty()) xml_.refuse(root, "there is no package, NUMA node or device in it");
   for (const pugi::xml_node& node : elements(root))
     if (!xml_.failed() && std::string_view(node.name()).starts_with("distances")) distances(node);
   if (xml_.failed()) return xml_.error();
-  topology_.nvlink_known = !topology_.links.empty();
   for (const auto& [function, beside] : parts_)
     topology_.notes.push_back(
         fmt::format("{} is divided into {} GPUs, which share its links", topology_[function].bus_id, beside + 1));
@@ -93,8 +111,12 @@ Result<Topology> Reader::read() {
     topology_[id].maker = maker_of(vendor_, arch_);
     topology_[id].model = model_;
   }
+  nodes_.leave_out_memory_alone(topology_);
   drop_useless();
   settle(topology_);
+  find_switches(topology_);
+  topology_.nvlink_known = !topology_.links.empty();
+  if (!topology_.nvlink_known) mark_links_unknown(topology_, "the file has neither NVLinkBandwidth nor XGMIBandwidth");
   return std::move(topology_);
 }
 
@@ -129,28 +151,39 @@ void Reader::object(const pugi::xml_node& node, Place place) {
   }
   // hwloc 1: a NUMA node is above the objects near it. hwloc 2: it is beside them, with nothing inside.
   if (type == "NUMANode") numa(node, place);
-  bool first = true;
-  for (const pugi::xml_node& child : elements(node)) {
-    if (!is_memory(child)) continue;
-    Place beside = place;
-    numa(child, beside);
-    if (first) place.numa = beside.numa;  // several at one place: kinds of memory
-    first = false;
-  }
+  beside(node, place);
   if (type == "Bridge") bridge(node, place);
   if (type == "PCIDev") function(node, place);
   if (type == "OSDev") place.function = system_device(node, place);
   if (const auto gp = xml_.number(node, "gp_index", 0, 1ll << 60))
     by_gp_[*gp] = place.function >= 0 ? place.function : place.package;
   for (const pugi::xml_node& child : elements(node)) {
-    if (std::string_view(child.name()) == "object" && !is_memory(child)) object(child, place);
+    if (std::string_view(child.name()) == "object" && !is_beside(child)) object(child, place);
+  }
+}
+
+/// The memory beside the objects in `node`; several at one place are kinds of memory, of which one is the place.
+void Reader::beside(const pugi::xml_node& node, Place& place) {
+  const int above = place.numa;
+  for (const pugi::xml_node& child : elements(node)) {
+    Place found = place;
+    found.numa = above;
+    if (std::string_view(child.name()) != "object" || !is_beside(child)) continue;
+    if (is_memory(child))
+      numa(child, found);
+    else if (++found.depth > depth_max)
+      return xml_.refuse(child, fmt::format("objects are more than {} deep", depth_max));
+    else
+      beside(child, found);
+    if (found.numa != above && (place.numa == above || nodes_.nearer(topology_, found.numa, place.numa)))
+      place.numa = found.numa;
   }
 }
 
 void Reader::numa(const pugi::xml_node& node, Place& place) {
   const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
   const std::string cpus = cpu_list_of_mask(node.attribute("cpuset").value());
-  if (cpus.empty()) return;  // memory of a GPU, or far memory: no device is near it
+  if (cpus.empty() || full(node)) return;  // memory of a GPU, or far memory: no device is near it
   place.numa = topology_.add({.kind = DeviceKind::numa,
                               .name = fmt::format("NUMA{}", number),
                               .parent = place.package,
@@ -158,6 +191,7 @@ void Reader::numa(const pugi::xml_node& node, Place& place) {
                               .numa = number,
                               .cpus = cpus,
                               .source = "hwloc"});
+  nodes_.add(topology_, place.numa, is_special(node));
 }
 
 void Reader::bridge(const pugi::xml_node& node, Place& place) {
@@ -209,12 +243,20 @@ int Reader::part(int function, int number) {
   return topology_.add(std::move(device));
 }
 
+/// The type of an OS device as in hwloc 1 and 2: 2 is a net device, 3 one of verbs. In hwloc 3 the types are bits.
+long long Reader::os_type(const pugi::xml_node& node) {
+  constexpr long long network = 1 << 4, verbs = 1 << 5;
+  const long long type = xml_.number_or(-1, node, "osdev_type", -1, 1 << 20);
+  if (version_ < 3 || type < 0) return type;
+  return (type & verbs) != 0 ? 3 : (type & network) != 0 ? 2 : 0;
+}
+
 /// The device that it belongs to: the function, or a part of it.
 int Reader::system_device(const pugi::xml_node& node, const Place& place) {
   if (place.function < 0) return -1;
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");
-  const long long type = xml_.number_or(-1, node, "osdev_type", -1, 100);
+  const long long type = os_type(node);
   const bool network = type == 2 || type == 3;  // independent of its name
   for (const std::string_view word : {"nvml", "rsmi"})
     if (const int number = network ? -1 : number_behind(called, word); number >= 0) {

@@ -121,7 +121,7 @@ void Writer::cpu(int id) {
                               : device.maker == CpuMaker::power ? std::pair("ppc64", "")
                                                                 : std::pair("x86_64", "");
   line(1, "<cpu numaid=\"{}\" affinity=\"{}\" arch=\"{}\" vendor=\"{}\" familyid=\"6\" modelid=\"{}\">", device.index,
-       mask_of_cpu_list(device.cpus), arch, vendor, device.model);
+       device.cpus.empty() ? "" : mask_of_cpu_list(device.cpus), arch, vendor, device.model);
   below(id, 2, first);
   for (const int nic : topology_.nics())  // listed under every CPU: near all of them
     if (topology_[nic].anywhere && topology_[nic].parent != id) net(nic, 2);
@@ -136,7 +136,9 @@ void Writer::cpu(int id) {
 }
 
 std::string Writer::write() {
-  text_ = "<system version=\"1\">\n";
+  // NCCL takes no notice of an attribute that it does not know.
+  text_ = topology_.nvlink_known || topology_.gpus().empty() ? "<system version=\"1\">\n"
+                                                             : "<system version=\"1\" nvlinks=\"unknown\">\n";
   for (const int id : topology_.of_kind(DeviceKind::numa)) cpu(id);
   text_ += "</system>\n";
   return std::move(text_);

@@ -9,6 +9,7 @@
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
+#include "topology/sources/fabric.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {
@@ -46,6 +47,7 @@ class Reader {
   Xml& xml_;
   Topology topology_;
   std::vector<Row> rows_;
+  bool unasked_ = false;                                // a GPU is only a function: no driver was asked about it
   std::set<std::pair<std::string, std::string>> seen_;  // bus id and partition
 };
 
@@ -71,6 +73,11 @@ Result<Topology> Reader::read() {
   if (xml_.failed()) return xml_.error();
   for (const Row& row : rows_) resolve(row);
   settle(topology_);
+  find_switches(topology_);
+  if (unasked_)
+    mark_links_unknown(topology_, "the file has GPUs without <gpu>, where their links would be");
+  else if (xml_.text(root, "nvlinks") == "unknown")
+    mark_links_unknown(topology_, "the file says so");
   return std::move(topology_);
 }
 
@@ -88,7 +95,10 @@ void Reader::cpu(const pugi::xml_node& node) {
   Device device{.kind = DeviceKind::numa, .index = number < 0 ? count : number, .source = "file"};
   device.name = fmt::format("NUMA{}", device.index);
   device.numa = device.index;
-  device.cpus = cpu_list_of_mask(xml_.text(node, "affinity"));
+  const std::string affinity = xml_.text(node, "affinity");
+  device.cpus = cpu_list_of_mask(affinity);
+  // Memory alone, which no rank is near to; an empty mask says that the CPUs are not known.
+  if (!affinity.empty() && affinity.find_first_not_of("0x,") == std::string::npos && elements(node).empty()) return;
   device.maker = maker_of(xml_.text(node, "vendor"), xml_.text(node, "arch"));
   device.model = static_cast<int>(xml_.number_or(0, node, "modelid", -1, 1 << 20));
   const int id = add(node, std::move(device));
@@ -133,7 +143,10 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
     return;
   }
   if (!seen_.insert({*bus_id, ""}).second) return xml_.refuse(node, fmt::format("there are two <pci> at {}", *bus_id));
-  if (device.kind == DeviceKind::gpu) device.name.clear();  // numbered when all are known
+  if (device.kind == DeviceKind::gpu) {
+    device.name.clear();  // numbered when all are known
+    unasked_ = true;
+  }
   const int id = add(node, device);
   for (const pugi::xml_node& child : inside) {
     if (xml_.failed()) return;

@@ -12,6 +12,7 @@
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
 #include "topology/sources/detect.h"
+#include "topology/sources/fabric.h"
 #include "topology/sources/nvml.h"
 
 namespace tutti::topology {
@@ -332,7 +333,7 @@ void add_nvml(Topology& topology, const std::string& path) {
   const HeldStdio held;
   if (const auto library = nvml::Library::open(name))
     Source(topology, library->functions()).read();
-  else if (!topology.nvlink_known)
+  else if (!topology.nvlink_known && has_nvidia(topology))
     topology.notes.push_back(fmt::format("{} is not there: NVLinks are not known", name));
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
 
 #include "topology/graph/path.h"
 #include "topology/graph/rates.h"
+#include "topology/sources/fabric.h"
 #include "topology/sources/smi_text.h"
 
 namespace tutti::topology {
@@ -166,39 +168,23 @@ int links_in(std::string_view cell) {
   return count;
 }
 
-/// The matrix gives the number of links to a peer, but not whether a switch is between. If each GPU has more links to
-/// all others than a GPU can have, there is a switch.
+/// The matrix gives the number of links to a peer, but not whether a switch is between.
 void Builder::nvlinks() {
   const std::size_t count = ids_.size();
-  int common = -1;
-  bool uniform = true;
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = 0; b < count; ++b) {
       if (a == b || !is_gpu_name(matrix_.names[a]) || !is_gpu_name(matrix_.names[b])) continue;
       const std::string& cell = matrix_.cells[a][b].empty() ? matrix_.cells[b][a] : matrix_.cells[a][b];
-      const int links = links_in(cell);
-      if (common < 0) common = links;
-      uniform = uniform && links == common;
-      if (links > 0) topology_.links.push_back({.from = ids_[a], .to = ids_[b], .count = links, .source = "matrix"});
+      if (const int links = links_in(cell); links > 0)
+        topology_.links.push_back({.from = ids_[a], .to = ids_[b], .count = links, .source = "matrix"});
     }
-  const int gpus = matrix_.gpus();
-  constexpr int links_of_a_gpu = 18;
-  const bool switched = uniform && common > 0 && gpus > 2 && common * (gpus - 1) > links_of_a_gpu;
+  find_switches(topology_);
   // 12 for an A100, 18 for a Hopper: a matrix does not name the GPU.
+  std::map<int, int> own;
   int links_most = 0;
-  for (std::size_t a = 0; a < count; ++a) {
-    int own = 0;
-    for (const Link& link : topology_.links) own += link.from == ids_[a] ? link.count : 0;
-    links_most = std::max(links_most, switched ? common : own);
-  }
+  for (const Link& link : topology_.links) links_most = std::max(links_most, own[link.from] += link.count);
   const double gbps = rates::nvlink(links_most > 12 ? 90 : links_most > 6 ? 80 : 70);
   for (Link& link : topology_.links) link.gbps = gbps;
-  if (!switched) return;
-  topology_.links.clear();
-  const int hub = topology_.add({.kind = DeviceKind::nvswitch, .name = "NVS0", .source = "matrix"});
-  for (std::size_t a = 0; a < count; ++a)
-    if (is_gpu_name(matrix_.names[a]))
-      topology_.links.push_back({.from = ids_[a], .to = hub, .count = common, .gbps = gbps, .source = "matrix"});
 }
 
 /// Not every matrix has a tree; the matrix takes precedence.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -46,6 +47,7 @@ class Walker {
   int parent_of(const std::string& real, int numa);
   int bridge(const std::string& folder, const std::string& bus_id, int parent);
   int home(int numa);
+  int nearest_with_cpus(int numa) const;
 
   Topology& topology_;
   std::string sys_;
@@ -131,6 +133,31 @@ void Walker::rate(Device& device, const std::string& folder) {
     device.gbps_max = device.gbps;
     device.gbps = device.gbps * width / std::min(widest, ports);
   }
+}
+
+/// A device may be near to memory without CPUs: then the node with CPUs that is nearest to this memory counts.
+int Walker::nearest_with_cpus(int numa) const {
+  const std::string folder = sys_ + "/devices/system/node";
+  std::vector<int> numbers;  // of nodes, in the order of a row of distances
+  for (const std::string& entry : entries(folder)) {
+    int number = -1;
+    if (entry.starts_with("node")) std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
+    if (number >= 0) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
+  const auto has_cpus = [&](int number) {
+    return std::ranges::any_of(nodes, [&](int id) { return topology_[id].index == number; });
+  };
+  if (numa < 0 || has_cpus(numa) || !std::ranges::binary_search(numbers, numa)) return numa;
+  std::istringstream row(line_of(fmt::format("{}/node{}/distance", folder, numa)));
+  int nearest = numa, least = INT_MAX, distance = 0;
+  for (std::size_t at = 0; at < numbers.size() && row >> distance; ++at)
+    if (has_cpus(numbers[at]) && distance < least) {
+      nearest = numbers[at];
+      least = distance;
+    }
+  return nearest;
 }
 
 void Walker::name_nic(Device& device, const std::string& folder) {
@@ -225,7 +252,7 @@ void Walker::functions() {
     if (device.kind == DeviceKind::nic && device.name == *bus_id)
       for (const std::string& inside : entries(real))
         if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
-    device.numa = number_of(real + "/numa_node", -1);
+    device.numa = nearest_with_cpus(number_of(real + "/numa_node", -1));
     rate(device, real);
     if (device.kind == DeviceKind::gpu) isolation(device, real + "/iommu_group");
     device.parent = parent_of(real, device.numa);
@@ -243,9 +270,7 @@ void Walker::walk() {
   else if (::access((sys_ + "/bus/pci/devices").c_str(), R_OK) != 0)
     topology_.notes.push_back(fmt::format("{}/bus/pci cannot be read: no GPU or NIC can be found there", sys_));
   functions();
-  const auto gpus = topology_.gpus();
-  const bool nvidia = std::ranges::any_of(gpus, [&](int gpu) { return topology_[gpu].vendor == 0x10de; });
-  topology_.nvlink_known = !nvidia;
+  topology_.nvlink_known = topology_.gpus().empty();
 }
 
 }  // namespace
