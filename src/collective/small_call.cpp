@@ -43,6 +43,9 @@ void copy(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 /// All that needs no data of the peers is done while their data is on its way.
 bool SmallCall::run() {
+  // Where each rank waits for all others, it notices that one of them is gone.
+  const bool needs_all = !rooted(request_.collective) && !prefixes(request_.collective);
+  if (!needs_all && communicator_.gone().any()) return false;
   if (!publish()) return false;
   prepare();
   if (!open_needed()) return false;

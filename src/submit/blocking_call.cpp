@@ -75,7 +75,7 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
   std::uint64_t published = 0;
   // Nothing else runs, and nothing can begin meanwhile, because one thread at a time uses a communicator. This is asked
   // first: a call of a stream that is under way may be changing what `serves` reads.
-  if (communicator.idle() && !communicator.gone().any() && SmallCall::serves(communicator, request)) [[likely]] {
+  if (communicator.idle() && SmallCall::serves(communicator, request)) [[likely]] {
     SmallCall call(communicator, request);
     if (call.run()) return {};
     published = call.published();
