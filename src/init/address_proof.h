@@ -19,6 +19,8 @@ class AddressProof {
 
   /// True once this rank has finished its calls.
   bool advance() { return !proof_ || proof_->advance(); }
+  /// Why this process could not call others.
+  std::optional<Error> lacked() const { return proof_ ? proof_->lacked() : std::nullopt; }
   std::int64_t poll_set(std::vector<PollItem>& items) const { return proof_->poll_set(items); }
 
   /// Valid afterwards, to be sent to the others: the addresses that were reached.

@@ -80,7 +80,12 @@ Result<Progress> Join::advance() {
     return Progress::moved;
   }
   if (state_ == State::prove) {
-    if (!proof_->advance()) return Progress::blocked;
+    const bool proven = proof_->advance();
+    // Without descriptors it reaches nobody, or nobody reaches it.
+    auto lacked = proof_->lacked();
+    if (!lacked) lacked = members_.arrivals->held_up();
+    if (!proven && !lacked) return Progress::blocked;
+    if (lacked) note(*std::move(lacked));
     compare();
     return Progress::moved;
   }

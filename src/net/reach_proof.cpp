@@ -154,6 +154,7 @@ bool ReachProof::begin(Call& call) {
   const ReachAddress& to = hosts_[call.place.host].addresses[call.place.address];
   auto probe = make_probe(key_, self_, to.rank, call.place.address);
   auto socket = probe ? system_.connect(to.at) : Result<Socket>(probe.error());
+  if (!socket && socket.error().lacks_descriptor()) lacked_ = socket.error();
   if (!socket) return cut_off(call, socket.error());
   call.wire = Wire(system_, *std::move(socket));
   call.probe = *std::move(probe);

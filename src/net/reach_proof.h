@@ -99,6 +99,8 @@ class ReachProof {
   bool advance();
   std::int64_t poll_set(std::vector<PollItem>& items) const;
 
+  /// Why this process could not call, if it had no descriptor for it: that says nothing of the address.
+  const std::optional<Error>& lacked() const { return lacked_; }
   /// Valid after advance() has returned true. This host's own addresses count as reached.
   const ReachMap& map() const { return map_; }
   /// "node-b (rank 4) at 10.0.0.3 port 4711: connection refused" for each address that was not reached; for the log.
@@ -131,6 +133,7 @@ class ReachProof {
   std::deque<Place> to_call_;
   std::vector<Call> calls_;
   std::vector<std::string> why_;
+  std::optional<Error> lacked_;
 };
 
 /// The addresses of each host that the host `self` may use, in their order: those that all hosts have reached; for a
