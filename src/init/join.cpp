@@ -85,7 +85,7 @@ Result<Progress> Join::advance() {
     auto lacked = proof_->lacked();
     if (!lacked) lacked = members_.arrivals->held_up();
     if (!proven && !lacked) return Progress::blocked;
-    if (lacked) note(*std::move(lacked));
+    if (lacked) return end_at_once(*std::move(lacked));
     compare();
     return Progress::moved;
   }

@@ -61,6 +61,7 @@ class Join final : public Operation {
   enum class State { begin, greet, share, describe, meet, carrier, locate, prove, compare, reach, agree, map, made };
   bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
   Result<Progress> late();
+  Result<Progress> end_at_once(Error error);
   Result<Progress> start();
   Error cannot_come(Error why);
   Result<Progress> next();

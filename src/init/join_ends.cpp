@@ -62,7 +62,12 @@ Result<Progress> Join::late() {
                       : state_ == State::prove   ? "the limit of the start passed while addresses were tried"
                                                  : "the limit of the start passed while connections were opened"};
   if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
-  exchange_->fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
+  return end_at_once(std::move(error));
+}
+
+/// Others may be waiting for this rank elsewhere than in an exchange.
+Result<Progress> Join::end_at_once(Error error) {
+  exchange_->fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.words())});
   return error;
 }
 
