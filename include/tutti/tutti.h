@@ -11,10 +11,10 @@
  *   lost to the others; tuttiCommGetAsyncError says so at once. Calls that it had completed still succeed on all other
  *   ranks, even on those that enter them later, and messages that it had sent are still received: where a broadcast's
  *   root has returned and ended, those who come later get its data. What needs more of it fails, and so does every
- *   later collective call. Sends and receives between other ranks go on, and a receive from any rank waits as long as a
- *   rank is left that could send. Between hosts nobody knows which calls it had completed: there, a collective call
- * that begins more than two seconds after the loss fails. By RDMA what a process has not finished sending ends with it,
- * so destroy the communicator first.
+ *   later collective call. Sends and receives between other ranks go on, and a receive from any rank waits as long as
+ *   a rank is left that could send. Between hosts nobody knows which calls it had completed: there, a collective call
+ *   that begins more than two seconds after the loss fails. By RDMA what a process has not finished sending ends with
+ *   it, so destroy the communicator first.
  * - Mismatches: all ranks must make the same collective calls in the same order, with equal counts, types, operators
  *   and roots. A call with one count and the same call with a count per rank (tuttiAllGather, tuttiAllGatherV) are two
  *   different calls, even where all counts are equal: all ranks make the one or all the other. If they do not, every
