@@ -1,9 +1,6 @@
 // Ranks started by a launcher find each other by what is in their environment, or say what is missing.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +13,11 @@
 #include <vector>
 
 #include "support/folder.h"
+#include "support/free_port.h"
 
 namespace {
+
+using tutti::testing::free_port;
 
 using Environment = std::vector<std::string>;
 
@@ -98,39 +98,17 @@ void expect_refused(const Environment& environment, const std::string& words) {
   EXPECT_NE(ended[0].said.find(words), std::string::npos) << ended[0].said;
 }
 
-/// Two ports in a row that nobody has at this moment; the first is returned.
-int free_ports() {
-  for (int tries = 0; tries < 100; ++tries) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int first = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int second = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    socklen_t length = sizeof address;
-    bool free = ::bind(first, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-                ::getsockname(first, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-    const int port = ntohs(address.sin_port);
-    address.sin_port = htons(static_cast<std::uint16_t>(port + 1));
-    free = free && port < 65'000 && ::bind(second, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-    ::close(first);
-    ::close(second);
-    if (free) return port;
-  }
-  ADD_FAILURE() << "no two free ports";
-  return 0;
-}
-
 std::string number(int value) {
   return std::to_string(value);
 }
 
 /// Nobody else's job has this name.
 std::string job_name() {
-  return "test-" + number(::getpid()) + "-" + number(free_ports());
+  return "test-" + number(::getpid()) + "-" + number(free_port(2));
 }
 
 TEST(Environment, OwnVariablesWithAddressAndSecret) {
-  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_ports());
+  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_port(2));
   std::vector<Environment> all;
   for (int rank = 0; rank < 3; ++rank)
     all.push_back({"TUTTI_RANK=" + number(rank), "TUTTI_NRANKS=3", at, "TUTTI_COMM_SECRET=correct horse battery"});
@@ -139,27 +117,27 @@ TEST(Environment, OwnVariablesWithAddressAndSecret) {
 
 /// Any name that the resolver knows will do; this one it knows everywhere.
 TEST(Environment, HostsMayBeNames) {
-  const std::string at = "TUTTI_COMM_ID=127.1:" + number(free_ports());
+  const std::string at = "TUTTI_COMM_ID=127.1:" + number(free_port(2));
   const std::string secret = "TUTTI_COMM_SECRET=correct horse battery";
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at, secret}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at, secret}});
 }
 
 TEST(Environment, OwnVariablesWithAddressAlone) {
-  const std::string at = "TUTTI_COMM_ID=localhost:" + number(free_ports());
+  const std::string at = "TUTTI_COMM_ID=localhost:" + number(free_port(2));
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at}});
 }
 
 TEST(Environment, SecretFromAFile) {
   const std::string path = testing::TempDir() + "tutti-secret-" + number(::getpid());
   std::ofstream(path) << "a secret that nobody guesses\n";
-  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_ports());
+  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_port(2));
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET_FILE=" + path},
                 {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET=a secret that nobody guesses"}});
   ::unlink(path.c_str());
 }
 
 TEST(Environment, Torchrun) {
-  const std::string port = "MASTER_PORT=" + number(free_ports());
+  const std::string port = "MASTER_PORT=" + number(free_port(2));
   std::vector<Environment> all;
   for (int rank = 0; rank < 4; ++rank)
     all.push_back({"RANK=" + number(rank), "WORLD_SIZE=4", "LOCAL_RANK=" + number(rank), "MASTER_ADDR=127.0.0.1", port,
@@ -309,7 +287,7 @@ TEST(Environment, MistakesAreNamed) {
 }
 
 TEST(Environment, AnotherSecretIsKeptOut) {
-  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_ports());
+  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_port(2));
   const auto ended = run(
       {{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET=correct horse battery", "TUTTI_INIT_TIMEOUT_MS=1500"},
        {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET=incorrect horse battery",

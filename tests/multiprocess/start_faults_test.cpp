@@ -1,7 +1,5 @@
 // One rank of a start lacks something, at any moment: all ranks are told soon, with the reason and who lacks it.
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +9,7 @@
 
 #include "support/call.h"
 #include "support/failing_calls.h"
+#include "support/free_port.h"
 #include "support/launch_ranks.h"
 
 namespace tutti::testing {
@@ -100,28 +99,15 @@ TEST_P(Faults, EachCallOfAnotherRank) {
   fail_each_call(team(), /*root_is_odd=*/false);
 }
 
-/// A port that nobody has at this moment.
-std::string free_port() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  ::close(fd);
-  return std::to_string(ntohs(address.sin_port));
-}
-
 enum class Meet { on_host, at_address };
 
 /// Of ranks that a launcher starts: rank 0 has the root, and may end as soon as it has failed.
 Team launched(Team team, Meet how) {
   team.environment.push_back("TUTTI_NRANKS=" + std::to_string(ranks));
   if (how == Meet::on_host) {
-    team.environment.push_back("TUTTI_JOB_ID=faults-" + std::to_string(::getpid()) + "-" + free_port());
+    team.environment.push_back("TUTTI_JOB_ID=faults-" + std::to_string(::getpid()) + "-" + std::to_string(free_port()));
   } else {
-    team.environment.push_back("TUTTI_COMM_ID=127.0.0.1:" + free_port());
+    team.environment.push_back("TUTTI_COMM_ID=127.0.0.1:" + std::to_string(free_port()));
     team.environment.push_back("TUTTI_COMM_SECRET=correct horse battery");
   }
   team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
@@ -208,7 +194,8 @@ TEST(Refused, TheSameSettingOfAll) {
 
 /// It sees that rank 0 is there, and cannot ask it.
 TEST(Refused, ARankWithoutASocketForTheFirstQuestion) {
-  Team team{.ranks = 2, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_NRANKS=2", "TUTTI_JOB_ID=mute-" + free_port()}};
+  Team team{.ranks = 2,
+            .environment = {"TUTTI_DEBUG=NONE", "TUTTI_NRANKS=2", "TUTTI_JOB_ID=mute-" + std::to_string(free_port())}};
   team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
   Workers workers(team, [](Seat& seat) {
     tuttiComm_t comm = nullptr;

@@ -1,8 +1,6 @@
 // One limit for all of a start, whatever it is that does not come to an end.
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/free_port.h"
 #include "support/launch_ranks.h"
 #include "support/share.h"
 
@@ -67,19 +66,6 @@ TEST_P(StartLimit, HoldsWhereverARankIsStopped) {
     ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
     ASSERT_TRUE(workers.finish()) << "round " << round;
   }
-}
-
-/// A port that nobody has at this moment.
-int free_port() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  ::close(fd);
-  return ntohs(address.sin_port);
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which needs descriptors itself
