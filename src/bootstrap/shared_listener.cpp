@@ -22,6 +22,9 @@ class SharedListener::Entry {
   std::deque<Pending> handed_over;
 };
 
+SharedListener::SharedListener(Socket listener, SocketAddress at)
+    : listener_(std::move(listener)), at_(std::move(at)), pause_(accept_pause_ns, accept_limit_ns) {}
+
 Result<std::shared_ptr<SharedListener>> SharedListener::open(System& system, const SocketAddress& at) {
   auto listener = system.listen(at);
   if (!listener) return std::move(listener).error();
@@ -46,28 +49,14 @@ Result<Socket> SharedListener::accept(System& system) {
   if (!socket && (stuck_ || spare_lent_) && socket.error().lacks_descriptor() && spare_.give())
     socket = system.accept(listener_);
   if (!socket) {
-    accept_later(system, socket.error());
+    if (pause_.failed(system, listener_.handle()) == AcceptPause::Waiter::too_long) stuck_ = socket.error();
     return socket;
   }
-  failing_since_ns_ = 0;
+  pause_.worked();
   stuck_.reset();
   // Not before all that waited have been accepted, who may need it.
   if (!*socket) spare_.take();
   return socket;
-}
-
-/// Waiting connections cannot be told why; each connection that closes makes room for one of them.
-void SharedListener::accept_later(System& system, const Error& error) {
-  const std::int64_t now = system.now_ns();
-  PollItem item{.handle = listener_.handle(), .want_read = true};
-  system.poll({&item, 1}, 0);
-  if (!item.ready) {  // descriptors lack, but nobody waits
-    failing_since_ns_ = 0;
-    return;
-  }
-  accept_again_ns_ = now + accept_pause_ns;
-  if (failing_since_ns_ == 0) failing_since_ns_ = now;
-  if (now - failing_since_ns_ >= accept_limit_ns) stuck_ = error;
 }
 
 bool SharedListener::may_accept(const Entry& entry, bool accepting) {

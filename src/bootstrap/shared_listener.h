@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/descriptors.h"
 #include "base/system.h"
+#include "net/accept_pause.h"
 #include "net/handshake.h"
 #include "net/wire.h"
 
@@ -37,7 +38,7 @@ class SharedListener {
     std::shared_ptr<Entry> entry;
   };
 
-  SharedListener(Socket listener, SocketAddress at) : listener_(std::move(listener)), at_(std::move(at)) {}
+  SharedListener(Socket listener, SocketAddress at);
   /// Port 0: any. Errors: system.
   static Result<std::shared_ptr<SharedListener>> open(System& system, const SocketAddress& at);
 
@@ -64,17 +65,14 @@ class SharedListener {
   std::deque<Pending> take_handed_over(Entry& entry);
 
   /// When to accept again after a failure.
-  std::int64_t accept_again_ns() const { return accept_again_ns_; }
+  std::int64_t accept_again_ns() const { return pause_.until_ns(); }
   /// Why no connection could be accepted for the last two seconds.
   const std::optional<Error>& stuck() const { return stuck_; }
 
  private:
-  void accept_later(System& system, const Error& error);
-
   Socket listener_;
   const SocketAddress at_;
-  std::int64_t accept_again_ns_ = 0;
-  std::int64_t failing_since_ns_ = 0;  ///< since when accept fails; 0: it does not
+  AcceptPause pause_;
   std::optional<Error> stuck_;
   SpareDescriptor spare_;
   bool spare_lent_ = false;

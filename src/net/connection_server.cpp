@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t proof_limit_ns = 2'000 * ms;
-constexpr std::int64_t deaf_ns = 20 * ms;
+constexpr std::int64_t accept_pause_ns = 20 * ms;
 constexpr std::int64_t stuck_ns = 1'000 * ms;
 constexpr std::size_t pending_max = 64;
 constexpr int accepts_per_turn = 64;
@@ -31,7 +31,7 @@ Result<std::shared_ptr<ConnectionServer>> ConnectionServer::open(System& system,
       last = std::move(at).error();
       continue;
     }
-    server->listeners_.push_back(*std::move(listener));
+    server->listeners_.push_back({*std::move(listener), AcceptPause(accept_pause_ns, stuck_ns)});
     server->addresses_.push_back(*std::move(at));
   }
   if (server->listeners_.empty()) return std::move(last).during("open the listener for ranks of other hosts");
@@ -54,7 +54,7 @@ std::shared_ptr<Arrivals> ConnectionServer::find_arrivals(Wanted wanted) {
 
 bool ConnectionServer::advance() {
   const std::int64_t now = system_.now_ns();
-  for (Socket& listener : listeners_) accept_from(listener, now);
+  for (Listener& listener : listeners_) accept_from(listener, now);
   std::erase_if(pending_, [&](Pending& one) {
     Step went = Step::more;
     while (went == Step::more) went = step(one);
@@ -63,31 +63,27 @@ bool ConnectionServer::advance() {
   return true;
 }
 
-void ConnectionServer::accept_from(Socket& listener, std::int64_t now_ns) {
-  if (now_ns < deaf_until_ns_) return;
+void ConnectionServer::accept_from(Listener& listener, std::int64_t now_ns) {
+  if (now_ns < listener.pause.until_ns()) return;
   for (int i = 0; i < accepts_per_turn; ++i) {
-    auto socket = system_.accept(listener);
-    if (!socket) return be_deaf(listener, std::move(socket).error(), now_ns);
-    if (std::exchange(deaf_since_ns_, 0) != 0) say_stuck(std::nullopt);
+    auto socket = system_.accept(listener.socket);
+    if (!socket) return cannot_accept(listener, std::move(socket).error());
+    if (listener.pause.worked()) say_stuck(std::nullopt);
     if (!*socket) return;
     if (pending_.size() == pending_max) pending_.pop_front();
     pending_.push_back({.wire = Wire(system_, *std::move(socket)), .deadline_ns = now_ns + proof_limit_ns});
   }
 }
 
-/// Waiting connections cannot be told why. Each connection that closes makes room for one of them, so the condition may
-/// pass.
-void ConnectionServer::be_deaf(Socket& listener, Error error, std::int64_t now_ns) {
-  PollItem item{.handle = listener.handle(), .want_read = true};
-  system_.poll({&item, 1}, 0);
-  if (!item.ready) {  // descriptors lack, but nobody waits
-    if (std::exchange(deaf_since_ns_, 0) != 0) say_stuck(std::nullopt);
-    return;
+void ConnectionServer::cannot_accept(Listener& listener, Error error) {
+  const bool waited = listener.pause.waits();
+  switch (listener.pause.failed(system_, listener.socket.handle())) {
+    case AcceptPause::Waiter::none:
+      if (waited) say_stuck(std::nullopt);
+      return;
+    case AcceptPause::Waiter::waits: return;
+    case AcceptPause::Waiter::too_long: say_stuck(std::move(error).during("accept connections of other ranks"));
   }
-  deaf_until_ns_ = now_ns + deaf_ns;
-  if (deaf_since_ns_ == 0) deaf_since_ns_ = now_ns;
-  if (now_ns - deaf_since_ns_ < stuck_ns) return;
-  say_stuck(std::move(error).during("accept connections of other ranks"));
 }
 
 void ConnectionServer::say_stuck(std::optional<Error> why) {
@@ -170,10 +166,11 @@ ConnectionServer::Step ConnectionServer::probed(Pending& one, const Bytes& bytes
 std::int64_t ConnectionServer::poll_set(std::vector<PollItem>& items) {
   const std::int64_t now = system_.now_ns();
   std::int64_t next = now + 1'000 * ms;
-  if (now < deaf_until_ns_) {
-    next = deaf_until_ns_;
-  } else {
-    for (const Socket& listener : listeners_) items.push_back({.handle = listener.handle(), .want_read = true});
+  for (const Listener& listener : listeners_) {
+    if (now < listener.pause.until_ns())
+      next = std::min(next, listener.pause.until_ns());
+    else
+      items.push_back({.handle = listener.socket.handle(), .want_read = true});
   }
   for (const Pending& one : pending_) {
     items.push_back(one.wire.interest());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/system.h"
+#include "net/accept_pause.h"
 #include "net/arrivals.h"
 #include "net/handshake.h"
 #include "net/wire.h"
@@ -52,8 +53,12 @@ class ConnectionServer final : public Task {
   enum class Step { more, waits, over };
 
   explicit ConnectionServer(System& system) : system_(system) {}
-  void accept_from(Socket& listener, std::int64_t now_ns);
-  void be_deaf(Socket& listener, Error error, std::int64_t now_ns);
+  struct Listener {
+    Socket socket;
+    AcceptPause pause;
+  };
+  void accept_from(Listener& listener, std::int64_t now_ns);
+  void cannot_accept(Listener& listener, Error error);
   void say_stuck(std::optional<Error> why);
   Step step(Pending& one);
   Step greeted(Pending& one, const Bytes& bytes);
@@ -62,11 +67,9 @@ class ConnectionServer final : public Task {
   std::shared_ptr<Arrivals> find_arrivals(Wanted wanted);
 
   System& system_;
-  std::vector<Socket> listeners_;
+  std::vector<Listener> listeners_;
   std::vector<SocketAddress> addresses_;
   std::deque<Pending> pending_;
-  std::int64_t deaf_until_ns_ = 0;  // out of descriptors: does not accept until then
-  std::int64_t deaf_since_ns_ = 0;  // since when; 0: accept works
   std::mutex mutex_;
   std::optional<Error> stuck_;
   std::vector<std::weak_ptr<Arrivals>> expected_;

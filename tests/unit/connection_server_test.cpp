@@ -10,10 +10,13 @@ namespace {
 
 constexpr std::int64_t s = 1'000'000'000;
 
-TEST(ConnectionServer, SaysWhyItLetsNobodyIn) {
+class CalledAt : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Addresses, CalledAt, ::testing::Values(0, 1));
+
+TEST_P(CalledAt, SaysWhyItLetsNobodyIn) {
   SimSystem network{SimOptions{.accepted_max = 0}};
-  const auto server = *ConnectionServer::open(network, {"10.0.0.1"});
-  const Socket caller = *network.connect(server->addresses().front());
+  const auto server = *ConnectionServer::open(network, {"10.0.0.1", "10.0.1.1"});
+  const Socket caller = *network.connect(server->addresses().at(GetParam()));
   const std::int64_t begin_ns = network.now_ns();
   while (!server->stuck() && network.now_ns() < begin_ns + 10 * s) {
     ASSERT_TRUE(server->advance());
