@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/printable.h"
 #include "init/job_sockets.h"
@@ -19,7 +20,8 @@ constexpr std::size_t reason_bytes_max = 400;
 constexpr std::size_t connections_max = 64;
 constexpr int let_in_at_once = 256;  // further connections wait for the next turn: the service thread has other tasks
 constexpr std::int64_t question_limit_ns = 2'000'000'000;
-constexpr std::int64_t rest_ns = 10'000'000;
+constexpr std::int64_t accept_pause_ns = 10'000'000;
+constexpr std::int64_t accept_limit_ns = 2'000'000'000;
 
 constexpr std::uint32_t question_mark = 0x74757431;  // "tut1"
 
@@ -54,13 +56,16 @@ std::string write_question(int rank) {
   return bytes;
 }
 
-IdServer::IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns)
+IdServer::IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns,
+                   OnStuck on_stuck)
     : system_(system),
       listener_(std::move(listener)),
       word_(std::move(word)),
       answered_(static_cast<std::size_t>(ranks)),
       left_(static_cast<std::size_t>(ranks) - 1),
-      deadline_ns_(deadline_ns) {}
+      deadline_ns_(deadline_ns),
+      on_stuck_(std::move(on_stuck)),
+      pause_(accept_pause_ns, accept_limit_ns) {}
 
 IdServer::~IdServer() {
   wipe(std::as_writable_bytes(std::span(word_)));
@@ -77,19 +82,28 @@ bool IdServer::advance() {
 
 void IdServer::let_in() {
   const std::int64_t now = system_.now_ns();
-  for (int i = 0; i < let_in_at_once && now >= resting_until_ns_; ++i) {
+  for (int i = 0; i < let_in_at_once && now >= pause_.until_ns(); ++i) {
     UniqueSocket fd(
         above_stdio([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (!fd) {
       if ((errno == EMFILE || errno == ENFILE) && spare_.give()) continue;
-      if (errno != EAGAIN && errno != EINTR) resting_until_ns_ = now + rest_ns;
+      if (errno != EAGAIN && errno != EINTR)
+        cannot_accept({.code = Code::system, .what = "accept a rank that asks for the id", .sys_errno = errno});
       return;
     }
+    pause_.worked();
     if (!same_user(fd)) continue;
     if (connections_.size() >= connections_max) connections_.pop_front();  // it has had its time, and may call again
     connections_.push_back({.fd = std::move(fd), .deadline_ns = now + question_limit_ns});
     if (!serve(connections_.back())) connections_.pop_back();
   }
+}
+
+/// The spare descriptor may have gone to whatever this process opened in the moment when it was free, and nothing gives
+/// it back while this process waits for the rank that waits here.
+void IdServer::cannot_accept(const Error& why) {
+  if (pause_.failed(system_, listener_.get()) == AcceptPause::Waiter::too_long && on_stuck_)
+    std::exchange(on_stuck_, {})(why);
 }
 
 bool IdServer::serve(const Connection& connection) {
@@ -109,8 +123,8 @@ bool IdServer::serve(const Connection& connection) {
 
 std::int64_t IdServer::poll_set(std::vector<PollItem>& items) {
   std::int64_t wake = deadline_ns_;
-  if (system_.now_ns() < resting_until_ns_)
-    wake = std::min(wake, resting_until_ns_);
+  if (system_.now_ns() < pause_.until_ns())
+    wake = std::min(wake, pause_.until_ns());
   else
     items.push_back({.handle = listener_.get(), .want_read = true});
   for (const Connection& connection : connections_) {

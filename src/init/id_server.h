@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/descriptors.h"
 #include "base/own_sockets.h"
 #include "base/system.h"
+#include "net/accept_pause.h"
 #include "net/unique_id.h"
 
 namespace tutti {
@@ -24,7 +26,10 @@ std::string write_question(int rank);
 /// Answers each of the other ranks, then ends, at the deadline at the latest. Refuses other users.
 class IdServer final : public Task {
  public:
-  IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns);
+  /// Receives, once, why no rank could be let in for two seconds in which one waited.
+  using OnStuck = std::function<void(const Error&)>;
+  IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns,
+           OnStuck on_stuck = {});
   ~IdServer() override;
 
   bool advance() override;
@@ -36,6 +41,7 @@ class IdServer final : public Task {
     std::int64_t deadline_ns;
   };
   void let_in();
+  void cannot_accept(const Error& why);
   /// False: the connection is finished, answered or not.
   bool serve(const Connection& connection);
 
@@ -45,8 +51,9 @@ class IdServer final : public Task {
   std::vector<bool> answered_;  ///< by rank
   std::size_t left_;
   std::int64_t deadline_ns_;
-  SpareDescriptor spare_;              ///< answers one rank after the other where there is no more
-  std::int64_t resting_until_ns_ = 0;  ///< cannot accept until then
+  OnStuck on_stuck_;
+  SpareDescriptor spare_;  ///< answers one rank after the other where there is no more
+  AcceptPause pause_;
   std::list<Connection> connections_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/descriptors.h"
 #include "base/unique_fd.h"
+#include "bootstrap/bootstrap.h"
 #include "init/id_server.h"
 #include "init/job_sockets.h"
 #include "init/kinship.h"
@@ -124,8 +125,14 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
   for (UniqueFd& one : kept) one = UniqueFd(above_stdio([&] { return ::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0); }));
   auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
   kept = {};
-  auto server =
-      std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks, deadline_ns);
+  IdServer::OnStuck on_stuck;  // the root's failure ends this rank's own waiting, and the ranks that are let in hear it
+  if (id)
+    on_stuck = [&process, root = process.pending_closes.root_of(id->secret), ranks = launch.ranks](const Error& why) {
+      root->excuse(/*rank=*/0, ranks, why);
+      process.service.wake();
+    };
+  auto server = std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks,
+                                           deadline_ns, std::move(on_stuck));
   if (auto added = process.service.add(server); !added) {
     if (id) return std::move(added).error();
     (void)drive_for_a_while(process.system, *server);  // there is no service thread, which may be the reason

@@ -210,6 +210,22 @@ TEST(Refused, ARankWithoutASocketForTheFirstQuestion) {
   EXPECT_TRUE(workers.finish());
 }
 
+/// Rank 0 waits for ranks that it cannot let in. It gives up, and lets them in to hear why.
+TEST_P(Faults, ARankZeroThatCannotAnswerTheFirstQuestion) {
+  Workers workers(launched(team(), Meet::on_host), [](Seat& seat) {
+    if (!seat.meet()) return;
+    if (seat.rank() == 0) fail_calls({SystemCall::accept_on_host}, 1, EMFILE, /*always=*/true);
+    const auto begun = Clock::now();
+    tuttiComm_t comm = nullptr;
+    const auto result = tuttiCommInitFromEnv(&comm, nullptr);
+    const double after_s = since(begun);
+    if (seat.rank() == 0) stop_failing();  // as of now its descriptors are free again
+    EXPECT_NE(result, tuttiSuccess);
+    expect_told(seat, 0, result, after_s);
+  });
+  EXPECT_TRUE(workers.finish());
+}
+
 /// The first one has failed, and goes on telling so where the second one meets.
 TEST_P(Faults, TheNextStartAtTheSameAddressWorks) {
   launch_ranks(launched(team(), Meet::at_address), [](Seat& seat) {

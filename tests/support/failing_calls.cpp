@@ -47,6 +47,12 @@ int fails(SystemCall call) {
   return now.error;
 }
 
+bool is_of_host(int fd) {
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX;
+}
+
 /// What a call of the kernel gives, unless the call is to fail.
 template <class... Arguments>
 int call_kernel(SystemCall call, long number, Arguments... arguments) {
@@ -60,7 +66,7 @@ int call_kernel(SystemCall call, long number, Arguments... arguments) {
 }  // namespace
 
 std::vector<SystemCall> all_calls() {
-  return {SystemCall::memfd,  SystemCall::eventfd,  SystemCall::socket, SystemCall::accept,
+  return {SystemCall::memfd,  SystemCall::eventfd,  SystemCall::socket, SystemCall::accept, SystemCall::accept_on_host,
           SystemCall::listen, SystemCall::truncate, SystemCall::thread, SystemCall::random};
 }
 
@@ -70,6 +76,7 @@ const char* name(SystemCall call) {
     case SystemCall::eventfd: return "eventfd";
     case SystemCall::socket: return "socket";
     case SystemCall::accept: return "accept4";
+    case SystemCall::accept_on_host: return "accept4 on this host";
     case SystemCall::listen: return "listen";
     case SystemCall::truncate: return "ftruncate";
     case SystemCall::thread: return "pthread_create";
@@ -104,6 +111,7 @@ bool stop_failing() {
 
 using tutti::testing::call_kernel;
 using tutti::testing::fails;
+using tutti::testing::is_of_host;
 using tutti::testing::SystemCall;
 
 // NOLINTBEGIN: the C library's names
@@ -123,7 +131,8 @@ int socket(int domain, int type, int protocol) noexcept {
 }
 
 int accept4(int fd, struct sockaddr* address, socklen_t* length, int flags) {
-  return call_kernel(SystemCall::accept, SYS_accept4, fd, address, length, flags);
+  const auto kind = is_of_host(fd) ? SystemCall::accept_on_host : SystemCall::accept;
+  return call_kernel(kind, SYS_accept4, fd, address, length, flags);
 }
 
 int listen(int fd, int waiting) noexcept {

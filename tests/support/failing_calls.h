@@ -7,8 +7,8 @@
 
 namespace tutti::testing {
 
-/// What can be lacking, by the function that asks for it.
-enum class SystemCall { memfd, eventfd, socket, accept, listen, truncate, thread, random };
+/// What can be lacking, by the function that asks for it. accept_on_host: accept4 at a socket of this host (AF_UNIX).
+enum class SystemCall { memfd, eventfd, socket, accept, accept_on_host, listen, truncate, thread, random };
 std::vector<SystemCall> all_calls();
 const char* name(SystemCall call);
 
