@@ -144,8 +144,9 @@ void BootstrapRoot::State::give_places() {
   if (failure) return;
   for (Member& member : members) {
     if (member.state != Member::State::waiting || member.told || !member.wire.socket()) continue;
-    auto parent = tree.place(member.rank);
-    if (!parent && system.now_ns() < member.deadline_ns) continue;
+    // A rank of this process is told last, so it must be the root that tells it: see answer_those_here.
+    auto parent = member.here ? std::nullopt : tree.place(member.rank);
+    if (!parent && !member.here && system.now_ns() < member.deadline_ns) continue;
     if (!parent) tree.adopt(member.rank);
     welcome(member, parent.value_or(Tree::root));
   }

@@ -92,12 +92,24 @@ void BootstrapRoot::State::publish_complete_rounds() {
   // All ranks are connected and know it: no further connection is expected.
   acceptor.close();
   ++rounds;
-  const auto gathered = frame(FrameKind::gathered, roster.take_gathered());
+  for_those_here = frame(FrameKind::gathered, roster.take_gathered());
+  send_answer(for_those_here, /*here=*/false);
+}
+
+void BootstrapRoot::State::send_answer(const std::shared_ptr<const Bytes>& answer, bool here) {
   for (Member& member : members) {
-    if (member.state != Member::State::seated || member.told) continue;
-    member.wire.queue(gathered);
+    if (member.state != Member::State::seated || member.told || member.here != here) continue;
+    member.wire.queue(answer);
     (void)member.wire.flush();
   }
+}
+
+/// A rank of this process hears last, when all that the others are to hear has left: it may end the process at once, by
+/// _exit, and what has left arrives nevertheless.
+void BootstrapRoot::State::answer_those_here() {
+  const auto waits = [](const Member& member) { return !member.here && member.wire.interest().want_write; };
+  if (!for_those_here || failure || std::ranges::any_of(members, waits)) return;
+  send_answer(std::exchange(for_those_here, nullptr), /*here=*/true);
 }
 
 /// Once, when all ranks have the first answer; by then the counts from below have arrived.
@@ -184,6 +196,7 @@ bool BootstrapRoot::advance() {
   state.serve_members();
   state.give_places();
   state.publish_complete_rounds();
+  state.answer_those_here();
   state.report_start();
   state.keep_limits();
   std::erase_if(state.members, [](const bootstrap::RootMember& member) { return !member.wire.socket(); });

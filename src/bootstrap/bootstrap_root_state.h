@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -81,6 +82,8 @@ struct BootstrapRoot::State {
   void tell(Member& member, const Error& error);
   void end_soon_if_all_told();
   void publish_complete_rounds();
+  void send_answer(const std::shared_ptr<const Bytes>& answer, bool here);
+  void answer_those_here();
   void report_start();
   void keep_limits();
   bool finished() const;
@@ -116,7 +119,8 @@ struct BootstrapRoot::State {
   std::int64_t reported_since_ns = -1;  ///< start of the wait that has been reported
   std::size_t sockets_most = 0;
   std::uint32_t rounds = 0;
-  std::uint64_t refused_below = 0;  ///< connections refused by ranks that have gone
+  std::shared_ptr<const Bytes> for_those_here;  ///< the last answer, until the ranks of this process have it
+  std::uint64_t refused_below = 0;              ///< connections refused by ranks that have gone
   bool start_reported = false;
 };
 

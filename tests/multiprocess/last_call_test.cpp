@@ -169,6 +169,22 @@ TEST_P(LastCall, OfARankThatGivesWithoutWaitingReachesThoseWhoComeWhenItHasEnded
 }
 
 /// Its process goes on for long, but is no rank any more.
+/// The process in which the ranks met ends while others have yet to hear that all are there.
+TEST_P(LastCall, IsTheStartOfSome) {
+  for (int number = 0; number < share_of(12); ++number) {
+    SCOPED_TRACE(fmt::format("trial {}", number));
+    const bool went = launch_ranks({.ranks = 5, .environment = environment()}, [&](Seat& seat) {
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      if (number % 2 == 0) {
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      }
+      ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+    });
+    ASSERT_TRUE(went);
+  }
+}
+
 TEST_P(LastCall, IsThatOfARankThatBecomesAnotherProgram) {
   Workers workers({.ranks = 3, .environment = environment()}, [](Seat& seat) {
     const auto comm = seat.init_one();

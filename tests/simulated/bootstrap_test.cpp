@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/host.h"
 #include "bootstrap/bootstrap_messages.h"
 #include "net/handshake.h"
 #include "net/wire.h"
@@ -73,6 +74,31 @@ TEST_F(SimulatedBootstrap, CompletesInAnyOrder) {
     const auto refused = world.system.send(late, Bytes(1));
     EXPECT_FALSE(refused) << "nobody listens when all are inside";
   });
+}
+
+/// A rank of the root's process may end the process when it has its answer. What has left arrives; more does not leave.
+TEST_F(SimulatedBootstrap, CompletesThoughTheRootsProcessEndsWithItsOwnAnswer) {
+  for (const std::uint64_t seed : seeds(seed_count)) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    ranks = 2 + static_cast<int>(random() % 12);
+    rounds = 1;
+    // Little is taken at a time, so the root has more to send when it has sent to the first of them.
+    BootstrapWorld world({.seed = seed, .buffer_bytes = 700}, ranks, rounds);
+    world.open_root();
+    const int here = static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      Bootstrap::Who who = world.who(rank);
+      if (rank == here) who.process = this_process();
+      world.add(who);
+    }
+    while (!world.settled(static_cast<std::size_t>(here)) && world.elapsed_ns() < 100 * s) world.turn();
+    world.root.reset();
+    world.quit(static_cast<std::size_t>(here));
+    world.run_until_settled();
+    expect_all_complete(world);
+    if (HasFailure()) return;
+  }
 }
 
 TEST_F(SimulatedBootstrap, CompletesSoonWhenTheRootIsLate) {
