@@ -86,7 +86,7 @@ void ConnectionServer::cannot_accept(Listener& listener, Error error) {
   }
 }
 
-void ConnectionServer::say_stuck(std::optional<Error> why) {
+void ConnectionServer::say_stuck(const std::optional<Error>& why) {
   std::vector<std::shared_ptr<Arrivals>> concerned;
   {
     const std::lock_guard lock(mutex_);
