@@ -27,8 +27,8 @@ class Tree {
 
   /// Gives the rank the free place nearest to the root. Nothing: a rank that was asked to listen has not answered yet.
   std::optional<int> place(int rank);
-  /// Makes the rank a child of the root, whatever the root's fan-out: the rank reached no other parent or has waited
-  /// too long.
+  /// Makes the rank a child of the root, whatever the root's fan-out: the rank reached no other parent, has waited too
+  /// long, or is in the root's process.
   void adopt(int rank);
 
   /// `root`, or a rank; also `root` while the rank has no place.

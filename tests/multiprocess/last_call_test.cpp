@@ -168,7 +168,6 @@ TEST_P(LastCall, OfARankThatGivesWithoutWaitingReachesThoseWhoComeWhenItHasEnded
   }
 }
 
-/// Its process goes on for long, but is no rank any more.
 /// The process in which the ranks met ends while others have yet to hear that all are there.
 TEST_P(LastCall, IsTheStartOfSome) {
   for (int number = 0; number < share_of(12); ++number) {
@@ -185,6 +184,7 @@ TEST_P(LastCall, IsTheStartOfSome) {
   }
 }
 
+/// Its process goes on for long, but is no rank any more.
 TEST_P(LastCall, IsThatOfARankThatBecomesAnotherProgram) {
   Workers workers({.ranks = 3, .environment = environment()}, [](Seat& seat) {
     const auto comm = seat.init_one();
