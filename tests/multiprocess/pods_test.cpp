@@ -47,9 +47,11 @@ class Pods : public ::testing::TestWithParam<Pod> {
   void SetUp() override {
     const pid_t child =
         static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD | GetParam().namespaces, nullptr, nullptr, nullptr, nullptr));
-    if (child == 0) std::_Exit(0);
+    if (child == 0) std::_Exit(mount_own_proc(GetParam().namespaces) ? 0 : 1);
     if (child < 0) GTEST_SKIP() << "no namespaces for this test: " << std::strerror(errno);
-    ::waitpid(child, nullptr, 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    if (status != 0) GTEST_SKIP() << "no /proc for a PID namespace: in a chroot, / is no mount point";
   }
 };
 

@@ -27,6 +27,11 @@ std::atomic<std::uint64_t>* words_of(Board* board) {
 
 }  // namespace
 
+std::vector<const Board::Look*>& Board::looks() {
+  static std::vector<const Look*> all;
+  return all;
+}
+
 Board* Board::make(std::size_t words) {
   void* const memory =
       ::mmap(nullptr, bytes_for(words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -59,12 +64,13 @@ void Board::raise(std::size_t index, std::uint64_t value) {
 
 bool Board::wait_for(std::size_t index, std::uint64_t value, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!over() && std::chrono::steady_clock::now() < deadline) {
+  for (;;) {
     const auto seen = bell_.load(std::memory_order_acquire);
     if (word(index).load(std::memory_order_acquire) >= value) return true;
+    if (over() || std::chrono::steady_clock::now() >= deadline) return false;
+    for (const Look* const look : looks()) (*look)();
     pause(bell_, seen);
   }
-  return false;
 }
 
 bool Board::meet(int ranks) {
@@ -76,12 +82,12 @@ bool Board::meet(int ranks) {
     ::syscall(SYS_futex, &bell_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     return !over();
   }
-  while (!over()) {
+  for (;;) {
     const auto seen = bell_.load(std::memory_order_acquire);
-    if (met_.load(std::memory_order_acquire) >= all) return true;
+    if (met_.load(std::memory_order_acquire) >= all) return true;  // whatever has become of the others since
+    if (over()) return false;
     pause(bell_, seen);
   }
-  return false;
 }
 
 tuttiUniqueId Board::share_id(std::size_t nth, bool mine) {

@@ -58,6 +58,12 @@ int Seat::rank() const {
   return here_.front();
 }
 
+bool mount_own_proc(unsigned long namespaces) {
+  constexpr unsigned long own_proc = CLONE_NEWPID | CLONE_NEWNS;
+  return (namespaces & own_proc) != own_proc || (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                                                 ::mount("proc", "/proc", "proc", 0, nullptr) == 0);
+}
+
 bool Seat::meet() {
   return board_.meet(team_.layout == Layout::one_thread ? 1 : team_.ranks);
 }
@@ -104,6 +110,12 @@ Workers::Workers(Team team, const std::function<void(Seat&)>& body)
   for (auto& seats : places(team_)) children_.push_back({.seats = std::move(seats)});
   std::fflush(nullptr);
   for (auto& child : children_) fork_one(child, body);
+  look_ = [this] {
+    for (auto& child : children_)
+      if (!child.ended) reap(child);
+    if (all_ended()) board_->end();
+  };
+  Board::looks().push_back(&look_);
 }
 
 void Workers::fork_one(Child& child, const std::function<void(Seat&)>& body) {
@@ -123,10 +135,7 @@ void Workers::fork_one(Child& child, const std::function<void(Seat&)>& body) {
     ::close(named[0]);
     if ((team_.namespaces & CLONE_NEWUSER) != 0 && (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0))
       std::_Exit(1);
-    constexpr unsigned long own_proc = CLONE_NEWPID | CLONE_NEWNS;
-    if ((team_.namespaces & own_proc) == own_proc &&
-        (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-         ::mount("proc", "/proc", "proc", 0, nullptr) != 0)) {
+    if (!mount_own_proc(team_.namespaces)) {
       std::perror("mount /proc for a PID namespace");
       std::_Exit(1);
     }
@@ -146,6 +155,7 @@ void Workers::name_users(const Child& child) const {
 }
 
 void Workers::run_child(const Child& child, const std::function<void(Seat&)>& body) {
+  Board::looks().clear();  // of its parent
   auto environment = team_.environment;
   if (team_.environment_of)
     for (auto& setting : team_.environment_of(child.seats.front().front())) environment.push_back(std::move(setting));
@@ -172,6 +182,7 @@ void Workers::run_child(const Child& child, const std::function<void(Seat&)>& bo
 }
 
 Workers::~Workers() {
+  std::erase(Board::looks(), &look_);
   if (!finished_) {
     for (auto& child : children_)
       if (!child.ended) ::kill(child.pid, SIGKILL);

@@ -36,6 +36,10 @@ struct Team {
   std::function<std::vector<std::string>(int)> environment_of = {};
 };
 
+/// In a process with these CLONE_NEW… namespaces: mounts /proc for its own PID namespace, if it has one and may mount.
+/// False: not possible, as in a chroot, whose / is no mount point.
+bool mount_own_proc(unsigned long namespaces);
+
 /// Where one thread of a team sits: it drives one rank, or all of them.
 class Seat {
  public:
@@ -98,6 +102,7 @@ class Workers {
   Board* board_;
   std::optional<RdmaFabric> fabric_;
   std::vector<Child> children_;
+  Board::Look look_;  // for waits of the test itself, which are in vain once all have ended
   bool failed_ = false;
   bool finished_ = false;
 };

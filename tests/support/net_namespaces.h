@@ -48,7 +48,7 @@ class NetNamespaces {
   /// The cable is pulled out of the host: its own interface still looks well.
   bool cut(int host, int nic = 0) const;
   /// Where there are faults.
-  const PacketWire& wire(int nic = 0) const { return *wires_[static_cast<std::size_t>(nic)]; }
+  PacketWire& wire(int nic = 0) const { return *wires_[static_cast<std::size_t>(nic)]; }
   /// What `host` sends to `other` vanishes.
   bool blackhole(int host, int other) const;
 

@@ -84,6 +84,7 @@ bool enter_namespace_of(pid_t pid) {
 struct PacketWire::Shared {
   std::atomic<std::uint64_t> carried, lost, corrupted, repeated, late, crowded_out;
   std::atomic<bool> cut[hosts_max];
+  std::atomic<std::uint64_t> bytes_max;  // 0: no limit
 };
 
 /// The process between the interfaces.
@@ -141,7 +142,8 @@ struct PacketWire::Carrier {
   }
 
   void pass(int from, int to, const Frame& frame) {
-    if (shared.cut[from] || shared.cut[to] || chance(faults.loss)) {
+    const bool large = shared.bytes_max != 0 && frame.size() > shared.bytes_max;
+    if (large || shared.cut[from] || shared.cut[to] || chance(faults.loss)) {
       ++shared.lost;
       return;
     }
@@ -227,6 +229,10 @@ PacketWire::~PacketWire() {
 
 void PacketWire::cut(int host, bool is_cut) {
   shared_->cut[host] = is_cut;
+}
+
+void PacketWire::lose_larger_than(std::uint64_t bytes) {
+  shared_->bytes_max = bytes;
 }
 
 WireCounts PacketWire::counts() const {

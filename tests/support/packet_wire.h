@@ -53,6 +53,8 @@ class PacketWire {
 
   /// All packets from and to the host are lost from now on, or no more.
   void cut(int host, bool is_cut = true);
+  /// Packets of more bytes than this (with their Ethernet header) are lost from now on; 0: none for that.
+  void lose_larger_than(std::uint64_t bytes);
   WireCounts counts() const;
 
  private:
