@@ -163,10 +163,11 @@ TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
 
 /* Sets the time limit, in milliseconds, of the calls on comm that this rank makes from now on; 0: no limit. Calls that
  * are queued already keep theirs; those of a group have the limit at the first of them. So a limit for one call is set
- * before it, which costs next to nothing. The limit concerns this rank alone and is on waiting without any progress: a
- * call that takes long but moves data does not exceed it. A call that exceeds it gets tuttiTimeout, which becomes the
- * communicator's error; tuttiGetLastError names the rank that the call waited for. Kernels that wait on a GPU have the
- * limit of TUTTI_TIMEOUT_MS instead. Errors: invalidArgument (negative). */
+ * before it, which costs next to nothing. The limit is this rank's alone and is on waiting without any progress: a call
+ * that takes long but moves data does not exceed it. It runs from the last progress, or from the beginning of the call.
+ * A call that exceeds it gets tuttiTimeout, which becomes the communicator's error on all ranks; tuttiGetLastError
+ * names the rank that the call waited for. A peer that comes after the limit comes too late, however loaded the machine
+ * is. Kernels that wait on a GPU have the limit of TUTTI_TIMEOUT_MS instead. Errors: invalidArgument (negative). */
 TUTTI_API tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */

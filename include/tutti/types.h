@@ -17,6 +17,9 @@ extern "C" {
 typedef struct tuttiComm* tuttiComm_t;
 typedef struct tuttiStream* tuttiStream_t;
 
+/* What makes a communicator, or a start, fail has one code on all ranks that hear of it: that of its first cause. So a
+ * rank may get tuttiTimeout because the limit of another one has passed, or tuttiSystemError because another one lacks
+ * descriptors; tuttiGetLastError says at which rank it began. */
 typedef enum {
   tuttiSuccess = 0,
   tuttiUnhandledCudaError = 1, /* a CUDA call failed */
@@ -24,7 +27,7 @@ typedef enum {
   tuttiInternalError = 3,      /* a bug in tutti */
   tuttiInvalidArgument = 4,    /* an argument is wrong: see tuttiGetLastError */
   tuttiInvalidUsage = 5,       /* calls that do not fit together: see "Mismatches" in tutti.h */
-  tuttiRemoteError = 6,        /* a peer failed, left or was killed */
+  tuttiRemoteError = 6,        /* a peer left or was killed, or the network to it failed */
   tuttiInProgress = 7,         /* not an error: the operation is still under way */
   tuttiTimeout = 8,            /* a time limit passed: see the TUTTI_*_TIMEOUT_MS settings, tuttiCommSetTimeout */
   tuttiNumResults = 9

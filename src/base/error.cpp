@@ -22,6 +22,12 @@ std::string_view name(Code code) {
   return "unknown error";
 }
 
+Code code_told(std::uint32_t number) {
+  const auto code = static_cast<Code>(number);
+  const bool is_error = number > 0 && number <= static_cast<std::uint32_t>(Code::timeout) && code != Code::in_progress;
+  return is_error ? code : Code::remote;
+}
+
 Error&& Error::during(std::string_view doing) && {
   what = fmt::format("{}: {}", doing, what);
   return std::move(*this);

@@ -35,8 +35,8 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
                    .what = fmt::format("{} aborted the communicator", communicator.describe(rank)),
                    .peer = rank};
     case RankState::failed: {
-      const auto code = static_cast<Code>(std::min(header.failure.load(std::memory_order_relaxed), 8u));
-      return Error{.code = code == Code::invalid_usage ? code : Code::remote,
+      // One event has one code on all ranks: that of its first cause.
+      return Error{.code = code_told(header.failure.load(std::memory_order_relaxed)),
                    .what = told(get_text(header.message, Lines::several), communicator.describe(rank)),
                    .peer = culprit_of(communicator, rank)};
     }

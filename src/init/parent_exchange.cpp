@@ -127,9 +127,8 @@ void ParentExchange::take() {
       const std::string why = head.state == State::failed
                                   ? printable({text, blobs_[rank].size()}, first_bytes, Lines::several)
                                   : "it has left";
-      failure_ =
-          Error{.code = head.state == State::failed ? static_cast<Code>(std::clamp(head.code, 1u, 8u)) : Code::remote,
-                .what = fmt::format("rank {} could not join: {}", place, why)};
+      failure_ = Error{.code = head.state == State::failed ? code_told(head.code) : Code::remote,
+                       .what = fmt::format("rank {} could not join: {}", place, why)};
     }
     gathered_.push_back(std::move(blobs_[rank]));
   }
