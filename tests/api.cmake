@@ -32,6 +32,7 @@ if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
 endif()
 tutti_api_test(created_group)
 tutti_api_test(rdma_memory)
+tutti_api_test(start_deaths)
 tutti_takes_fake_verbs(api_rdma_memory_test)
 tutti_api_test(walk)
 target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -8,7 +8,7 @@ tutti_test(meeting_test SOURCES unit/unique_id_test.cpp unit/handshake_test.cpp 
                        LIBS tutti_bootstrap tutti_sim LABELS unit)
 tutti_test(bootstrap_test SOURCES unit/bootstrap_test.cpp unit/bootstrap_acceptor_test.cpp LIBS tutti_bootstrap LABELS unit)
 tutti_test(sim_system_test SOURCES unit/sim_system_test.cpp LIBS tutti_sim LABELS unit)
-tutti_test(simulated_bootstrap_test SOURCES simulated/bootstrap_test.cpp simulated/bootstrap_world.cpp
+tutti_test(simulated_bootstrap_test SOURCES simulated/bootstrap_test.cpp simulated/bootstrap_failures_test.cpp simulated/bootstrap_world.cpp
                                     LIBS tutti_bootstrap tutti_sim LABELS simulated TIMEOUT 600)
 tutti_test(simulated_scale_test SOURCES simulated/bootstrap_scale_test.cpp LIBS tutti_bootstrap tutti_sim fmt::fmt
            LABELS simulated ARGS --gtest_filter=Ranks/*)

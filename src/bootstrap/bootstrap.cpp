@@ -22,6 +22,7 @@ using bootstrap::Call;
 using bootstrap::Welcome;
 
 constexpr std::int64_t ms = 1'000'000;
+const std::string root_lost = "the process that made the id of the start (as a rule that of rank 0) was lost: ";
 /// The root sends its message when its limit has passed. This rank's limit passes a little later, so that the message
 /// arrives: on a busy machine the root's service thread may be late by some tenths of a second.
 std::int64_t grace_ns(const BootstrapLimits& limits) {
@@ -48,11 +49,6 @@ struct Bootstrap::State {
         call(std::in_place, system_in, id, who, limits_in.handshake_ms),
         root(system_in, Socket()),
         up(system_in, Socket()) {}
-  ~State() {
-    wipe(id.secret);
-    wipe(parent.secret);
-  }
-
   Result<void> advance();
   Result<void> call_root();
   void take_place(Welcome welcome);
@@ -83,7 +79,6 @@ struct Bootstrap::State {
   BootstrapLimits limits;
   Phase phase = Phase::calling;
   std::optional<Call> call;  ///< to the root, then to the parent
-  std::string trouble = {};  ///< why the call to the root does not succeed
   Wire root;                 ///< until the parent has admitted this rank
   bool adopted = false;      ///< asked the root to become its parent
   std::int64_t parent_limit_ns = 0;
@@ -104,7 +99,6 @@ struct Bootstrap::State {
 Result<void> Bootstrap::State::call_root() {
   auto welcome = call->advance();
   if (!welcome) return std::move(welcome).error();
-  trouble = call->trouble();
   if (!*welcome) return {};
   place = **std::move(welcome);
   Wire wire = call->take_wire();
@@ -164,7 +158,7 @@ Result<void> Bootstrap::State::listen_to_root() {
   auto next = root.take_frame(bootstrap::notice_bytes_max);
   if (!next || (!sent && !*next)) {
     const Error& why = next ? sent.error() : next.error();
-    return Error{.code = Code::remote, .what = "the root of the start was lost: " + why.text()};
+    return Error{.code = Code::remote, .what = root_lost + why.text()};
   }
   if (!*next) return {};
   if ((*next)->kind == FrameKind::failure) return bootstrap::read_failure((*next)->body);
@@ -248,7 +242,7 @@ void Bootstrap::State::confirm() {
 }
 
 Error Bootstrap::State::lost(const std::string& reason) const {
-  if (place.parent < 0) return {.code = Code::remote, .what = "the root of the start was lost: " + reason};
+  if (place.parent < 0) return {.code = Code::remote, .what = root_lost + reason};
   return {.code = Code::remote,
           .what = fmt::format("rank {} ({}) was lost at the start: {}", place.parent, place.process, reason),
           .peer = place.parent};
@@ -267,7 +261,7 @@ Error Bootstrap::State::late() const {
   return timeout(
       fmt::format("rank {} of {} could not connect to {} for {:.3g} s, last: {}. The root may not have "
                   "started, or may have all its ranks already",
-                  who.rank, who.ranks, where, seconds, trouble));
+                  who.rank, who.ranks, where, seconds, call->trouble()));
 }
 
 Result<void> Bootstrap::State::advance() {

@@ -41,6 +41,13 @@ void Acceptor::settle(Pending& one, Fate fate, std::vector<AuthenticatedConnecti
   if (fate == Fate::proved)
     connections.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
   else if (fate != Fate::elsewhere && (fate == Fate::refused || !one.handshake.challenged()))
+    count(one);
+}
+
+void Acceptor::count(const Pending& one) {
+  if (one.hello.empty() && one.wire.begun().empty())
+    refusals_.add_silent();
+  else
     refusals_.add(one.host);
 }
 
@@ -76,7 +83,7 @@ bool Acceptor::make_room() {
     one = pending_.begin();
     if (system_.now_ns() - one->since_ns < answer_time_ns) return false;
   }
-  if (!one->handshake.challenged()) refusals_.add(one->host);  // ranks that have greeted call again
+  if (!one->handshake.challenged()) count(*one);  // ranks that have greeted call again
   pending_.erase(one);
   return true;
 }

@@ -63,6 +63,7 @@ class Acceptor {
   enum class Fate { waits, refused, hung_up, proved, elsewhere };  ///< hung_up: after a valid greeting
   void accept_some(std::vector<AuthenticatedConnection>& connections, bool accepting);
   void look_at(Pending one, std::vector<AuthenticatedConnection>& connections);
+  void count(const Pending& one);
   void settle(Pending& one, Fate fate, std::vector<AuthenticatedConnection>& connections);
   bool make_room();
   void claims(const Pending& one, std::string_view what);

@@ -13,6 +13,7 @@ constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t retry_first_ns = 10 * ms;
 constexpr std::int64_t retry_longest_ns = 250 * ms;
 constexpr std::int64_t gone_after_ns = 1'000 * ms;
+constexpr std::int64_t no_port_after_ns = 2'000 * ms;
 constexpr std::int64_t try_ms = 1'000;  ///< limit of one connection when there is another address to try
 
 /// Errors that may pass: the other end may listen a little later. Asking again does not help a machine without
@@ -68,13 +69,18 @@ Result<void> Call::connect() {
 }
 
 void Call::again(const Error& error) {
-  again(error.text(), error.sys_errno == ECONNREFUSED ? Refused::yes : Refused::no);
+  const bool no_port = error.sys_errno == EADDRNOTAVAIL;
+  again(error.text(), error.sys_errno == ECONNREFUSED ? Why::refused : no_port ? Why::no_port : Why::other);
 }
 
-void Call::again(std::string why, Refused refused) {
-  trouble_ = std::move(why);
-  if (refused == Refused::no) refused_in_a_row_ = 0;
-  if (refused == Refused::yes && refused_in_a_row_++ == 0) refused_since_ns_ = system_.now_ns();
+void Call::again(std::string words, Why why) {
+  trouble_ = std::move(words);
+  if (alike_ == 0 || why_ != why) {
+    why_ = why;
+    alike_ = 0;
+    alike_since_ns_ = system_.now_ns();
+  }
+  ++alike_;
   ++failed_tries_;
   wire_ = Wire(system_, Socket());
   phase_ = Phase::away;
@@ -84,9 +90,8 @@ void Call::again(std::string why, Refused refused) {
 }
 
 /// Tries take all addresses in turn.
-bool Call::root_has_gone() const {
-  return !id_.root_may_come_later && refused_in_a_row_ > id_.also.size() &&
-         system_.now_ns() - refused_since_ns_ >= gone_after_ns;
+bool Call::failing_by(Why why, std::int64_t for_ns) const {
+  return why_ == why && alike_ > id_.also.size() && system_.now_ns() - alike_since_ns_ >= for_ns;
 }
 
 Result<void> Call::greet() {
@@ -102,12 +107,12 @@ Result<void> Call::greet() {
     const auto here = system_.address(wire_.socket());
     const auto there = system_.peer_address(wire_.socket());
     if (here && there && *here == *there) {
-      again("nobody listens", Refused::yes);
+      again("nobody listens", Why::refused);
       return {};
     }
   }
   if (!*challenge) {
-    if (system_.now_ns() >= limit_ns_) again("it accepts connections, but does not answer");
+    if (system_.now_ns() >= limit_ns_) again(trouble());
     return {};
   }
   auto proof = handshake_.prove(id_.secret, **challenge);
@@ -146,15 +151,41 @@ Result<std::optional<Welcome>> Call::await_welcome() {
   return std::optional(*std::move(welcome));
 }
 
+/// A try under way says more than the one before it.
+std::string Call::trouble() const {
+  switch (phase_) {
+    case Phase::away: return trouble_;
+    case Phase::greeting:
+      return system_.peer_address(wire_.socket())
+                 ? "it accepts connections, but does not answer: it is busy, or another program listens there"
+                 : "it does not answer";
+    case Phase::proving: return "it has answered, but not admitted this rank yet";
+  }
+  return trouble_;
+}
+
 Result<std::optional<Welcome>> Call::advance() {
   auto welcome = step();
-  if (welcome && !*welcome && phase_ == Phase::away && root_has_gone())
-    return Error{
-        .code = Code::remote,
-        .what = fmt::format("nobody listens any more for rank {} at {}: the process that made the id has ended "
-                            "or dropped it, the start has failed, or all its ranks are there already",
-                            who_.rank, id_.where())};
+  if (welcome && !*welcome && phase_ == Phase::away)
+    if (auto reason = hopeless()) return *std::move(reason);
   return welcome;
+}
+
+/// Why more tries would not help.
+std::optional<Error> Call::hopeless() const {
+  if (failing_by(Why::no_port, no_port_after_ns))
+    return Error{.code = Code::system,
+                 .what = fmt::format("rank {} has no free port, or no address, for a connection to {}: "
+                                     "net.ipv4.ip_local_port_range has too few ports, other programs use them, or no "
+                                     "interface has an address of that kind",
+                                     who_.rank, id_.where())};
+  if (!id_.root_may_come_later && failing_by(Why::refused, gone_after_ns))
+    return Error{.code = Code::remote,
+                 .what = fmt::format("nobody listens any more for rank {} at {}: the process that made the id (as a "
+                                     "rule that of rank 0) has ended or dropped it, the start has failed, or all its "
+                                     "ranks are there already",
+                                     who_.rank, id_.where())};
+  return std::nullopt;
 }
 
 Result<std::optional<Welcome>> Call::step() {

@@ -31,8 +31,8 @@ class Call {
   Wire take_wire() { return std::exchange(wire_, Wire(system_, Socket())); }
 
   int failed_tries() const { return failed_tries_; }
-  /// Why the last try failed.
-  const std::string& trouble() const { return trouble_; }
+  /// What keeps the try under way, or why the last one failed.
+  std::string trouble() const;
 
   /// Adds the socket to wait for; returns the latest time for the next advance.
   std::int64_t poll_set(std::vector<PollItem>& items) const;
@@ -45,10 +45,12 @@ class Call {
   };
   Result<std::optional<Welcome>> step();
   Result<void> connect();
-  enum class Refused { no, yes };
-  void again(std::string why, Refused refused = Refused::no);
+  enum class Why { refused, no_port, other };
+  void again(std::string words, Why why = Why::other);
   void again(const Error& error);
-  bool root_has_gone() const;
+  /// Whether the last tries at all addresses, for at least so long, had the same reason.
+  bool failing_by(Why why, std::int64_t for_ns) const;
+  std::optional<Error> hopeless() const;
   Result<void> greet();
   Result<std::optional<Welcome>> await_welcome();
 
@@ -62,9 +64,10 @@ class Call {
   std::string trouble_ = "not tried yet";
   std::optional<Bytes> excuse_;
   int failed_tries_ = 0;
-  std::size_t refused_in_a_row_ = 0;
-  std::int64_t refused_since_ns_ = 0;  ///< the first of these
-  std::size_t calls_ = 0;              ///< so far
+  Why why_ = Why::other;             ///< of the last try,
+  std::size_t alike_ = 0;            ///< and of so many in a row
+  std::int64_t alike_since_ns_ = 0;  ///< the first of these
+  std::size_t calls_ = 0;            ///< so far
   std::int64_t next_try_ns_ = 0;
   std::int64_t retry_ns_;
   std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge arrives

@@ -60,7 +60,6 @@ struct BootstrapRoot::State {
         acceptor(system_in, registration, secret),
         tree(limits_in.fan_out),
         roster(limits_in.blob_bytes_max) {}
-  ~State() { wipe(secret); }
 
   void let_in();
   void serve_members();

@@ -17,10 +17,6 @@ Excuse::Excuse(System& system, const UniqueId& id, Bootstrap::Who who, const Err
   call_.excuse(excused(who_, why));
 }
 
-Excuse::~Excuse() {
-  wipe(id_.secret);
-}
-
 /// The root answers with the failure, which is an error of the call.
 bool Excuse::advance() {
   const auto answer = call_.advance();

@@ -18,7 +18,6 @@ namespace tutti::bootstrap {
 class Excuse final : public Task {
  public:
   Excuse(System& system, const UniqueId& id, Bootstrap::Who who, const Error& why, std::int64_t deadline_ns);
-  ~Excuse() override;
   Excuse(const Excuse&) = delete;
   Excuse& operator=(const Excuse&) = delete;
 

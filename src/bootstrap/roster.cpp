@@ -66,9 +66,13 @@ std::string Refusals::words_for(int rank) const {
 
 std::string Refusals::words(std::uint64_t elsewhere) const {
   const std::uint64_t all = count_ + elsewhere;
-  if (all == 0) return {};
-  return fmt::format("Refused so far: {} connection{} without a valid greeting{}{}.", all, all == 1 ? "" : "s",
-                     count_ == 0 ? "" : ", the last from ", last_host_);
+  std::string words;
+  if (all > 0)
+    words = fmt::format("Refused so far: {} connection{} without a valid greeting{}{}.", all, all == 1 ? "" : "s",
+                        count_ == 0 ? "" : ", the last from ", last_host_);
+  if (silent_ > 0)
+    words += fmt::format("{}{} connection{} said nothing.", all > 0 ? " " : "", silent_, silent_ == 1 ? "" : "s");
+  return words;
 }
 
 std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b) {
@@ -171,7 +175,7 @@ std::string Roster::absence(int rank, const Refusals& refusals) const {
   if (!entry.who) return refusals.words_for(rank);
   if (!entry.gone.empty()) return fmt::format("{}: {}", entry.who->process, entry.gone);
   if (behind_another(rank)) return fmt::format("{}: behind rank {}", entry.who->process, entry.parent);
-  return entry.who->process + ": silent";
+  return entry.who->process + ": has joined, and is busy or stopped";
 }
 
 Error Roster::missing(const Refusals& refusals, std::int64_t now_ns) const {

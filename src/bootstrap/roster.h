@@ -17,18 +17,24 @@ namespace tutti::bootstrap {
 class Refusals {
  public:
   void add(const std::string& host);
+  /// A connection that ended, or had its time, without a word: also of a rank that got no core in time and called
+  /// again.
+  void add_silent() { ++silent_; }
   /// A process at `host` claimed to be `rank` and did not prove it; `what` happened instead. Kept for a few ranks only:
   /// any process can make such a claim.
   void add_claim(int rank, const std::string& host, std::string_view what);
 
   /// "10.0.0.9: wrong id", "10.0.0.9: hung up while greeting", or "never seen".
   std::string words_for(int rank) const;
-  /// "Refused so far: 214 connections without a valid greeting, the last from 10.0.9.4.", or "". `elsewhere`: more.
+  /// "Refused so far: 214 connections without a valid greeting, the last from 10.0.9.4.", and how many said
+  /// nothing, or "". `elsewhere`: more with a greeting.
   std::string words(std::uint64_t elsewhere = 0) const;
+  /// Without silent ones.
   std::uint64_t count() const { return count_; }
 
  private:
   std::uint64_t count_ = 0;
+  std::uint64_t silent_ = 0;
   std::string last_host_;
   std::map<int, std::string> claims_;
 };

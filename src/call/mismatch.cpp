@@ -101,8 +101,9 @@ Error differing_between(int own, int theirs, std::uint64_t after, std::uint64_t 
 }
 
 Error left_before(const std::string& who, const MadeCall& last, const MadeCall& own) {
-  return mismatch(last.sequence + 1, last.rank,
-                  fmt::format("\n  {} left the communicator after {}{}", who, last_call(last), line(own)));
+  Error error = mismatch(last.sequence + 1, last.rank, line(own));
+  error.what = fmt::format("{} left the communicator after {}: a {}", who, last_call(last), error.what);
+  return error;
 }
 
 Error more_calls(const MadeCall& own, const MadeCall& theirs) {

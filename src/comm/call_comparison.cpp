@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "comm/control_links.h"
+#include "net/control_graph.h"
 
 namespace tutti {
 namespace {
@@ -88,7 +89,7 @@ Result<void> CallComparison::compare(Compared& with) {
   note_state(with);
   if (with.differing) {
     if (communicator_.process().system.now_ns() - with.differs_since_ns < name_limit_ns) return {};
-    return differing_between(communicator_.rank(), with.rank, with.agreed, with.differing->sequence());
+    return differing_somewhere(with);
   }
   const std::uint64_t latest = history_.latest();
   const auto theirs = header(with.rank).calls.load();
@@ -115,12 +116,22 @@ Result<void> CallComparison::check(Compared& with, const CallSummary& theirs) {
     with.agreed = std::max(with.agreed, theirs.sequence());
     return {};
   }
-  if (!(mine->last.signature == theirs.last.signature))
+  // Calls before this one may have differed, too: the first that did is the one to name.
+  if (theirs.sequence() == with.agreed + 1 && !(mine->last.signature == theirs.last.signature))
     return differing_calls(own(theirs.sequence()), {with.rank, theirs.sequence(), theirs.last.signature});
   with.differing = theirs;
   with.differs_since_ns = communicator_.process().system.now_ns();
   tell_calls(with);
   return {};
+}
+
+/// The peer has not sent its calls.
+Error CallComparison::differing_somewhere(const Compared& with) const {
+  const CallSummary& theirs = *with.differing;
+  const MadeCall mine = own(theirs.sequence());
+  if (!(mine.signature == theirs.last.signature))
+    return differing_calls(mine, {with.rank, theirs.sequence(), theirs.last.signature});
+  return differing_between(communicator_.rank(), with.rank, with.agreed, theirs.sequence());
 }
 
 /// Sends the peer this rank's calls after the last equal hash, as far as the history has them.

@@ -52,6 +52,7 @@ class CallComparison {
   Result<void> check(Compared& with, const CallSummary& theirs);
   Result<void> check_calls();
   Result<void> check_leaver(const Compared& with, const CallSummary& theirs) const;
+  Error differing_somewhere(const Compared& with) const;
   void tell_calls(const Compared& with) const;
   Result<void> compare_all();
   Result<bool> poll_peers(bool ask);

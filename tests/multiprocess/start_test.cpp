@@ -208,7 +208,7 @@ TEST(Starts, TheOneThatMadeTheIdDies) {
     tuttiComm_t comm = nullptr;
     const auto begun = Clock::now();
     EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, 3, id, seat.rank(), &config), tuttiRemoteError,
-                      "the process that made the id has ended"));
+                      "the process that made the id (as a rule that of rank 0) has ended"));
     EXPECT_LT(since(begun), gone_limit_s * patience());
   });
   for (const std::size_t rank : {0, 1, 2}) ASSERT_TRUE(workers.board().wait_for(rank, 1));

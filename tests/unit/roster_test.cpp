@@ -111,7 +111,8 @@ TEST(Roster, MissingRanksAreNamed) {
   const Error missing = roster.missing(refusals, 10 * s);
   EXPECT_EQ(missing.code, Code::timeout);
   EXPECT_EQ(missing.what,
-            "init: 1 of 4 ranks after 10 s; missing 1 (never seen), 2 (pid 2: silent), 3 (10.0.0.9: wrong id)");
+            "init: 1 of 4 ranks after 10 s; missing 1 (never seen), 2 (pid 2: has joined, and is busy or stopped), 3 "
+            "(10.0.0.9: wrong id)");
   EXPECT_EQ(missing.peer, -1);
 }
 
@@ -121,7 +122,8 @@ TEST(Roster, OneMissingRankIsThePeer) {
   roster.take_gathered();
   for (const int rank : {0, 1, 3}) EXPECT_TRUE(roster.contribute(rank, {1, {}}, 7 * s));
   const Error missing = roster.missing({}, 8 * s);
-  EXPECT_EQ(missing.what, "init, exchange 2: 3 of 4 ranks after 1 s; missing 2 (pid 2: silent)");
+  EXPECT_EQ(missing.what,
+            "init, exchange 2: 3 of 4 ranks after 1 s; missing 2 (pid 2: has joined, and is busy or stopped)");
   EXPECT_EQ(missing.peer, 2);
 }
 
@@ -139,6 +141,9 @@ TEST(Refusals, AreCountedAndBounded) {
   EXPECT_EQ(refusals.words(), "Refused so far: 1 connection without a valid greeting, the last from 10.0.9.3.");
   refusals.add("10.0.9.4");
   EXPECT_EQ(refusals.words(), "Refused so far: 2 connections without a valid greeting, the last from 10.0.9.4.");
+  refusals.add_silent();
+  EXPECT_EQ(refusals.count(), 2u);
+  EXPECT_TRUE(refusals.words().ends_with("from 10.0.9.4. 1 connection said nothing.")) << refusals.words();
   for (int rank = 0; rank < 1000; ++rank) refusals.add_claim(rank, "x", "wrong id");
   EXPECT_EQ(refusals.words_for(63), "x: wrong id");
   refusals.add_claim(63, "y", "hung up while greeting");
