@@ -32,6 +32,8 @@ if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
 endif()
 tutti_api_test(created_group)
 tutti_api_test(rdma_memory)
+tutti_api_test(outage ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(closed_descriptors)
 tutti_api_test(start_deaths)
 tutti_takes_fake_verbs(api_rdma_memory_test)
 tutti_api_test(walk)
@@ -176,7 +178,7 @@ add_test(NAME api_stop_nightly COMMAND api_stop_test --gtest_filter=*Nightly*)
 set_tests_properties(api_stop_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 
 # 500 processes that end at random, and last calls of every kind.
-foreach(test last_call random_ends)
+foreach(test last_call random_ends outage)
   add_test(NAME api_${test}_nightly COMMAND api_${test}_test --gtest_filter=*Nightly*)
   set_tests_properties(api_${test}_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 endforeach()

@@ -172,7 +172,8 @@ class RealSystem final : public System {
   void close(int handle) override { UniqueSocket::close(handle); }
   std::string congestion(const Socket& socket) override;
   bool set_congestion(Socket& socket, const std::string& name) override;
-  void set_user_timeout(Socket& socket, std::int64_t ns) override;
+  void set_patience(Socket& socket, std::int64_t ns, Reader reader) override;
+  std::optional<Outgoing> outgoing(const Socket& socket) override;
 };
 
 void RealSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
@@ -282,9 +283,39 @@ bool RealSystem::set_congestion(Socket& socket, const std::string& name) {
          0;
 }
 
-void RealSystem::set_user_timeout(Socket& socket, std::int64_t ns) {
-  const auto ms = static_cast<unsigned>(ns / 1'000'000);
-  ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+/// Of the kernel's tcp_info, which has grown with time: older kernels give less.
+std::optional<Outgoing> RealSystem::outgoing(const Socket& socket) {
+  constexpr std::size_t acknowledged_at = 120;  // tcpi_bytes_acked, which <netinet/tcp.h> may not know (Linux 4.1)
+  std::array<std::byte, 256> bytes{};
+  socklen_t length = bytes.size();
+  if (::getsockopt(socket.handle(), IPPROTO_TCP, TCP_INFO, bytes.data(), &length) != 0 ||
+      length < acknowledged_at + sizeof(std::uint64_t))
+    return std::nullopt;
+  tcp_info info{};
+  std::memcpy(&info, bytes.data(), std::min<std::size_t>(length, sizeof info));
+  Outgoing outgoing{.under_way = info.tcpi_unacked > 0, .again = info.tcpi_retransmits};
+  std::memcpy(&outgoing.acknowledged, bytes.data() + acknowledged_at, sizeof outgoing.acknowledged);
+  return outgoing;
+}
+
+/// TCP doubles the time until it sends lost bytes again, so after a cut of some seconds it waits for as long once more.
+/// TCP_RTO_MAX_MS (Linux 6.15) ends that at a second, or later where patience is long: TCP gives a connection up after
+/// a number of tries (15), so that they must last for as long.
+void RealSystem::set_patience(Socket& socket, std::int64_t ns, Reader reader) {
+  constexpr int rto_max_option = 44;  // which the C library's headers may not know
+  constexpr std::int64_t rto_ms_min = 1'000, rto_ms_max = 120'000, tries = 12;  // what is allowed; with few to spare
+  const auto set = [&](int option, int value) {
+    ::setsockopt(socket.handle(), IPPROTO_TCP, option, &value, sizeof(value));
+  };
+  set(rto_max_option, static_cast<int>(std::clamp(ns / 1'000'000 / tries, rto_ms_min, rto_ms_max)));
+  // One probe a second, after the first second; fewer where there would be more than are allowed.
+  constexpr std::int64_t probes_min = 3, probes_max = 127;
+  const std::int64_t seconds = std::max(ns / 1'000'000'000, probes_min);
+  const std::int64_t every_s = (seconds + probes_max - 1) / probes_max;
+  set(TCP_KEEPINTVL, static_cast<int>(std::min<std::int64_t>(every_s, 32'767)));
+  set(TCP_KEEPCNT, static_cast<int>(std::min((seconds + every_s - 1) / every_s, probes_max)));
+  constexpr std::int64_t ms_max = 1'000'000'000;
+  if (reader == Reader::always) set(TCP_USER_TIMEOUT, static_cast<int>(std::min(ns / 1'000'000, ms_max)));
 }
 
 }  // namespace

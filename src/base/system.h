@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -57,6 +58,13 @@ struct Moved {
   bool closed = false;
 };
 
+/// What TCP knows of the bytes that were sent.
+struct Outgoing {
+  bool under_way = false;          ///< some are not acknowledged yet
+  std::uint64_t acknowledged = 0;  ///< bytes so far
+  int again = 0;                   ///< how often, in a row, the first of those under way have been sent again
+};
+
 /// Safe from any thread; only `poll` and `wait` block.
 class System {
  public:
@@ -99,9 +107,14 @@ class System {
   virtual std::string congestion(const Socket&) { return {}; }
   /// False: unknown here, or not permitted.
   virtual bool set_congestion(Socket&, const std::string& /*name*/) { return false; }
-  /// Limit for the acknowledgement of sent bytes before the connection fails. The time that the peer does not read
-  /// counts too: only for connections whose peer always reads.
-  virtual void set_user_timeout(Socket&, std::int64_t /*ns*/) {}
+  /// For how long the connection outlives a cut of the network; bytes lost meanwhile are sent again soon after it.
+  /// Until this is set, a connection on which nothing is under way ends after about four seconds. `reader`: the peer
+  /// always reads, so that bytes which it does not acknowledge for so long end the connection, too. Elsewhere the time
+  /// in which a slow peer does not read would count.
+  enum class Reader { always, may_be_slow };
+  virtual void set_patience(Socket&, std::int64_t /*ns*/, Reader) {}
+  /// Nothing: not known here.
+  virtual std::optional<Outgoing> outgoing(const Socket&) { return std::nullopt; }
 };
 
 /// The operating system's own.

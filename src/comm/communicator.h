@@ -77,6 +77,9 @@ class Communicator {
 
   std::uint64_t take_ticket() { return issued_.fetch_add(1, std::memory_order_relaxed) + 1; }
   bool turn_of(std::uint64_t ticket) const { return completed_.load(std::memory_order_acquire) + 1 >= ticket; }
+  /// When a thread that waits for a peer, in whatever call, last said so; 0: none has.
+  std::int64_t waited_ns() const { return waited_ns_.load(std::memory_order_relaxed); }
+  void note_wait(std::int64_t now_ns) { waited_ns_.store(now_ns, std::memory_order_relaxed); }
   std::uint64_t completed() const { return completed_.load(std::memory_order_acquire); }
   void complete() { completed_.fetch_add(1, std::memory_order_acq_rel); }
   bool idle() const { return completed_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
@@ -185,9 +188,11 @@ class Communicator {
   std::shared_ptr<Task> take_watch() { return std::move(watch_); }
 
   std::string describe(Rank rank) const { return members_.describe(rank); }
-  /// The error that a rank is lost, and why.
-  Error lost(Rank rank,
-             std::string_view why = "its process was killed or exited without leaving the communicator") const;
+  /// The error that a rank is lost, and why; by default what is known of its process.
+  Error lost(Rank rank, std::string_view why) const;
+  Error lost(Rank rank) const;
+  /// The error that this process has closed descriptors of the library.
+  Error lost_descriptors() const;
 
  private:
   Error understood(Error error) const;
@@ -218,6 +223,7 @@ class Communicator {
 
   alignas(64) std::atomic<std::uint64_t> issued_ = 0;
   std::atomic<std::uint64_t> completed_ = 0;
+  std::atomic<std::int64_t> waited_ns_ = 0;
   std::atomic<std::uint64_t> sequence_ = 0;  // written by the thread whose call's turn it is
 
   SmallCalls small_calls_;

@@ -16,6 +16,7 @@ namespace tutti {
 /// Replaces an error that is only a consequence by its cause, if the cause is known.
 Error Communicator::understood(Error error) const {
   if (error.code != Code::remote && error.sys_errno == 0) return error;
+  if (error.sys_errno == EBADF) return lost_descriptors();
   // Ranks that share a GPU share its errors, so report the GPU's error even if another rank reported it first.
   if (device_ && error.code == Code::remote)
     if (auto cause = device_->cause()) return *std::move(cause);
@@ -24,7 +25,8 @@ Error Communicator::understood(Error error) const {
   const auto& peer = members_.peers[error.peer];
   const auto state = peer.area.header().state.load(std::memory_order_acquire);
   // What a rank that has failed or is lost does not finish is a consequence of that.
-  const bool told = state == RankState::failed || state == RankState::lost || state == RankState::silent;
+  const bool told = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
+                    state == RankState::silent;
   if (error.code == Code::remote && told)
     if (auto cause = failure_of(*this, error.peer)) return *std::move(cause);
   // ECONNREFUSED: nobody serves its segments any more, as after exec.
@@ -110,6 +112,28 @@ Error Communicator::explained_failure() const {
 
 Error Communicator::lost(Rank rank, std::string_view why) const {
   return {.code = Code::remote, .what = fmt::format("{} lost: {}", describe(rank), why), .peer = rank};
+}
+
+/// Ranks of other hosts see the connections close before this can be told, and say that this rank is lost.
+Error Communicator::lost_descriptors() const {
+  return {.code = Code::system,
+          .what = fmt::format("{} has lost its descriptors: the program has closed some that tutti uses (closefrom, "
+                              "close_range, or close of numbers that are not its own)",
+                              describe(rank())),
+          .peer = rank()};
+}
+
+/// A process that lives and serves its peers no more is no rank any more, and was not killed either. One that is being
+/// ended may still seem to live.
+Error Communicator::lost(Rank rank) const {
+  const auto& process = members_.peers[static_cast<std::size_t>(rank)].process;
+  const bool lives = process && !process->ended();
+  if (lives && gone_.is_mute(rank))
+    return lost(rank,
+                "its process lives, but answers its peers no more: it has become another program (exec), or "
+                "closed descriptors that are not its own");
+  return lost(rank, fmt::format("its process was killed or exited without leaving the communicator{}",
+                                lives ? ", or has become another program" : ""));
 }
 
 Result<void> Communicator::look_before_leaving() {

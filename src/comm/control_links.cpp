@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,13 +16,19 @@ namespace {
 
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
-constexpr std::size_t head_bytes = 12;  // state, kind, length of the text
+constexpr int beats = 16;                            // in silence_ns, or more
+constexpr std::int64_t beat_ns_max = 800'000'000;    // less than late_ns: who fell silent was heard so long before
+constexpr std::int64_t debugger_ns = 1'000'000'000;  // between looks for one
+constexpr std::int64_t late_ns = 900'000'000;        // ranks are lost this much later than silence_ns
+constexpr int call_share = 4;                        // of silence_ns, until a rank is called
+constexpr std::int64_t tick_ns = 50'000'000;         // looks while a rank is late
+constexpr std::int64_t slack_ns = 20'000'000;        // a thread that may run wakes this much late
+constexpr std::size_t head_bytes = 12;               // state, kind, length of the text
 constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
 /// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
 /// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `hearsay` a Hearsay.
 enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5, hearsay = 6 };
-constexpr std::size_t end_bytes = 4 + 1 + 4 + 8;  // of a RankEnd, before its words
-constexpr std::size_t frame_text_max = std::max(Hearsay::bytes_max, end_bytes + text_bytes_max);
+constexpr std::size_t frame_text_max = std::max(Hearsay::bytes_max, RankEnd::bytes_max);
 constexpr std::size_t marks_max = 64;  // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
@@ -33,28 +38,6 @@ std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t kind, std::
   writer.number(kind);
   writer.sized(text);
   return std::make_shared<const Bytes>(std::move(writer).take());
-}
-
-std::shared_ptr<const Bytes> frame_of(const RankEnd& end) {
-  ByteWriter writer;
-  writer.number(end.code);
-  writer.number(static_cast<std::uint8_t>(end.ends_all));
-  writer.number(static_cast<std::int32_t>(end.culprit));
-  writer.number(end.completed);
-  writer.raw(std::as_bytes(std::span(end.words).first(std::min(end.words.size(), text_bytes_max))));
-  return frame_of(end.state, 0, writer.bytes());
-}
-
-std::optional<RankEnd> end_in(RankState state, const Bytes& text) {
-  if (text.size() < end_bytes) return std::nullopt;
-  ByteReader reader(text);
-  RankEnd end{.state = state};
-  end.code = reader.number<std::uint32_t>();
-  end.ends_all = reader.number<std::uint8_t>() != 0;
-  end.culprit = reader.number<std::int32_t>();
-  end.completed = reader.number<std::uint64_t>();
-  end.words.assign(reinterpret_cast<const char*>(text.data()) + end_bytes, text.size() - end_bytes);
-  return end;
 }
 
 std::span<const std::byte> text_of(const CallSummary& of) {
@@ -78,75 +61,27 @@ std::string words_for(const Error& error) {
     default: break;
   }
   if (error.code == Code::invalid_argument) return error.what;
-  return "its process was killed or exited without leaving the communicator";
-}
-
-/// Of other hosts.
-std::vector<Rank> neighbours_by_distance(Rank rank, const std::vector<int>& hosts) {
-  const int ranks = static_cast<int>(hosts.size());
-  std::vector<Rank> all;
-  for (int distance = 1; distance < ranks; distance *= 2)
-    for (const int other : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
-      if (hosts[static_cast<std::size_t>(other)] != hosts[static_cast<std::size_t>(rank)]) all.push_back(other);
-  return all;
-}
-
-/// For each rank that has no neighbour by distance: itself, and the next rank of another host, in order of ranks.
-std::vector<std::pair<Rank, Rank>> links_of_the_linkless(const std::vector<int>& hosts) {
-  constexpr int links_max = 64;  // of one rank
-  std::vector<std::pair<Rank, Rank>> all;
-  if (std::ranges::adjacent_find(hosts, std::not_equal_to()) == hosts.end()) return all;  // one host
-  std::vector<int> links(hosts.size());
-  const int ranks = static_cast<int>(hosts.size());
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    if (!neighbours_by_distance(rank, hosts).empty()) continue;
-    Rank other = rank;
-    while (hosts[static_cast<std::size_t>(other)] == hosts[static_cast<std::size_t>(rank)]) other = (other + 1) % ranks;
-    if (links[static_cast<std::size_t>(other)]++ < links_max) all.emplace_back(rank, other);
-  }
-  return all;
+  return "its process was killed or exited without leaving the communicator, or closed the connection";
 }
 
 }  // namespace
-
-std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
-  std::vector<Rank> all = neighbours_by_distance(rank, hosts);
-  for (const auto& [one, other] : links_of_the_linkless(hosts)) {
-    if (one == rank) all.push_back(other);
-    if (other == rank) all.push_back(one);
-  }
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
-}
 
 MirroredHeader::MirroredHeader(const AreaShape& shape) : page_(std::make_unique<Page>()), area_(page_->bytes, shape) {
   area_.format();
   header().state.store(RankState::open, std::memory_order_release);
 }
 
-RankEnd RankEnd::read(const AreaHeader& header) {
-  return {.state = header.state.load(std::memory_order_acquire),
-          .code = header.failure.load(std::memory_order_relaxed),
-          .ends_all = header.ends_all.load(std::memory_order_relaxed) != 0,
-          .culprit = header.culprit.load(std::memory_order_relaxed),
-          .completed = header.completed.load(std::memory_order_acquire),
-          .words = get_text(header.message, Lines::several)};
-}
-
-void RankEnd::write(AreaHeader& header) const {
-  header.failure.store(code, std::memory_order_relaxed);
-  header.ends_all.store(ends_all ? 1 : 0, std::memory_order_relaxed);
-  header.culprit.store(culprit, std::memory_order_relaxed);
-  header.completed.store(completed, std::memory_order_relaxed);
-  put_text(header.message, words);
-  header.state.store(state, std::memory_order_release);
-}
+ControlLinks::ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns, std::int64_t start_ns)
+    : system_(system),
+      links_(std::move(links)),
+      start_ns_(start_ns),
+      silence_ns_(silence_ns),
+      beat_ns_(std::min(silence_ns / beats, beat_ns_max)) {}
 
 void ControlLinks::announce(const RankEnd& end) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(announced_, true)) return;
-  const auto frame = frame_of(end);
+  const auto frame = frame_of(end.state, 0, end.encode());
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -229,38 +164,101 @@ void ControlLinks::empty_data() {
 bool ControlLinks::advance() {
   const std::lock_guard lock(mutex_);
   empty_data();
+  pass_time();
   for (Link& link : links_)
     if (!link.ended) read(link);
   pass_on();
-  if (beat_ns_ != 0 && !announced_ && system_.now_ns() >= next_beat_ns_) beat();
+  const bool watches = beat_ns_ != 0 && !announced_;
+  if (watches && system_.now_ns() >= next_beat_ns_) beat();
+  call_late(watches);
+  if (watches) lose_silent();
   if (leave_by_ns_ == 0) return true;
   // Closing a connection with unread data would destroy data on its way to the peer, so give peers time to receive it.
   const bool late = system_.now_ns() >= leave_by_ns_;
   return !late && std::ranges::any_of(links_, [](const Link& link) { return !link.ended && !link.said; });
 }
 
-/// Sends a sign of life to all peers, and finds the silent ones. Runs after all received messages have been read.
+/// Counts the time since the last look as silence, which `read` ends for peers of which something has come.
+void ControlLinks::pass_time() {
+  const std::int64_t now = system_.now_ns();
+  const std::int64_t looked_ns = std::exchange(looked_ns_, now);
+  if (looked_ns == 0) return;
+  const std::int64_t planned_ns = std::max<std::int64_t>(0, look_planned_ns_ - looked_ns);
+  const std::int64_t own_ns = std::min(now - looked_ns, planned_ns + slack_ns);
+  for (Link& link : links_) link.silent_ns += own_ns;
+}
+
 void ControlLinks::beat() {
-  next_beat_ns_ = system_.now_ns() + beat_ns_;
-  const auto frame = frame_of(RankState::open, is_traced() ? traced : beating, {});
+  const std::int64_t now = system_.now_ns();
+  next_beat_ns_ = now + beat_ns_;
+  if (now >= look_for_debugger_ns_) {
+    traced_ = is_traced();
+    look_for_debugger_ns_ = now + debugger_ns;
+  }
+  const auto frame = frame_of(RankState::open, traced_ ? traced : beating, {});
   for (Link& link : links_) {
     if (link.ended || link.said) continue;
-    if (++link.unheard <= beats) {  // do not queue ever more frames for a peer that does not read
-      link.wire.queue(frame);
-      (void)link.wire.flush();
-    }
-    if (!is_silent(link)) continue;
-    const double silent_s = static_cast<double>((link.unheard - 1) * beat_ns_) * 1e-9;
-    lose(link, RankState::silent,
-         fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
-                     "or its host hangs or was cut off",
-                     silent_s));
+    if (link.unanswered++ >= 2 * beats) continue;  // do not queue ever more frames for a peer that does not read
+    link.wire.queue(frame);
+    (void)link.wire.flush();
   }
 }
 
 bool ControlLinks::is_silent(const Link& link) const {
-  if (link.traced) return false;
-  return link.unheard >= (link.heard ? beats : std::max<std::int64_t>(beats, start_ns_ / beat_ns_));
+  if (link.traced || link.ended || link.said) return false;
+  const std::int64_t limit_ns = silence_ns_ + late_ns;
+  return link.silent_ns >= (link.heard ? limit_ns : std::max(limit_ns, start_ns_));
+}
+
+/// Whether another rank of that host lives, which sees more than this one.
+bool ControlLinks::hears_host_of(const Link& link) const {
+  return std::ranges::any_of(links_, [&](const Link& other) {
+    return &other != &link && other.host == link.host && other.heard && !other.ended && !other.said &&
+           other.silent_ns < silence_ns_ / 2;
+  });
+}
+
+/// A rank that answers lives, whatever holds up its connection. A call that is not advanced any more is hung up, or it
+/// would go on waking the service thread.
+void ControlLinks::call_late(bool watches) {
+  for (Link& link : links_) {
+    if (!link.life) continue;
+    if (!watches || link.ended || link.said || link.traced || link.silent_ns < silence_ns_ / call_share)
+      link.life->rest();
+    else if (link.life->advance(system_, silence_ns_ / beats))
+      link.silent_ns = 0;
+  }
+}
+
+bool ControlLinks::links_to(int rank) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(links_, rank, &Link::rank) != links_.end();
+}
+
+std::optional<ControlLinks::Heard> ControlLinks::hears(int rank) {
+  const std::lock_guard lock(mutex_);
+  const auto link = std::ranges::find(links_, rank, &Link::rank);
+  if (link == links_.end()) return std::nullopt;
+  if (link->ended) return Heard{};
+  const auto there = system_.peer_address(link->wire.socket());
+  return Heard{.lately = !link->said && link->silent_ns < silence_ns_ / 2, .at = there ? there->host : ""};
+}
+
+/// Of several on one host the first, whose last beat may have come a little later: that is the same one for as many
+/// ranks as possible.
+void ControlLinks::lose_silent() {
+  const auto found =
+      std::ranges::find_if(links_, [&](const Link& one) { return is_silent(one) && !hears_host_of(one); });
+  if (found == links_.end()) return;
+  const auto link = std::ranges::find_if(links_, [&](const Link& one) {
+    return one.host == found->host && !one.traced && !one.ended && !one.said &&
+           (&one == &*found || (one.heard && one.silent_ns >= silence_ns_));
+  });
+  const double silent_s = static_cast<double>(link->silent_ns) * 1e-9;
+  lose(*link, RankState::silent,
+       fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
+                   "or its host hangs or was cut off",
+                   silent_s));
 }
 
 /// A frame is a head of fixed length, whose last number is the length of the text that follows.
@@ -287,10 +285,11 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
   ByteReader reader(head);
   const auto state = static_cast<RankState>(reader.number<std::uint32_t>());
   const auto kind = reader.number<std::uint32_t>();
-  link.unheard = 0;
+  link.silent_ns = 0;
+  link.unanswered = 0;
   link.heard = true;
   if (state == RankState::open) return believe_alive(link, kind, text);
-  const auto told = end_in(state, text);
+  const auto told = RankEnd::decode(state, text);
   const bool ends = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
   if (!told || !ends) return end(link, nonsense());
   believe_end(link, *told);
@@ -365,6 +364,8 @@ bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
 
 void ControlLinks::end(Link& link, const Error& error) {
   link.ended = true;
+  lost_descriptors_ = lost_descriptors_ || error.sys_errno == EBADF;
+  if (error.sys_errno == EBADF) return;  // this rank's own fault
   link.wire = Wire(system_, Socket());
   lose(link, RankState::lost, words_for(error));
 }
@@ -384,9 +385,15 @@ std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {
   const std::lock_guard lock(mutex_);
   for (const Link& link : links_)
     if (!link.ended) items.push_back(link.wire.interest());
+  for (const Link& link : links_)
+    if (link.life) link.life->poll_set(items);
   for (const Socket& socket : data_.sockets) items.push_back({.handle = socket.handle(), .want_read = true});
+  const std::int64_t now = system_.now_ns();
   if (leave_by_ns_ != 0) return leave_by_ns_;
-  return beat_ns_ != 0 && !announced_ ? next_beat_ns_ : system_.now_ns() + nap_ns;
+  if (beat_ns_ == 0 || announced_) return now + nap_ns;
+  const auto is_late = [&](const Link& link) { return !link.ended && !link.said && link.silent_ns > 2 * beat_ns_; };
+  look_planned_ns_ = std::ranges::any_of(links_, is_late) ? std::min(next_beat_ns_, now + tick_ns) : next_beat_ns_;
+  return look_planned_ns_;
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // Control connections between ranks of different hosts: they carry failures, aborts and leaving, and show lost ranks.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -12,10 +13,12 @@
 #include "base/system.h"
 #include "comm/call_history.h"
 #include "net/hearsay.h"
+#include "net/life_probe.h"
 #include "net/wire.h"
 #include "plan/types.h"
 #include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
+#include "transport/rank_end.h"
 
 namespace tutti {
 
@@ -39,29 +42,10 @@ class MirroredHeader {
   RankArea area_;
 };
 
-/// The ranks to which `rank` has control connections: the ranks at distances 1, 2, 4, … before and after it that are on
-/// other hosts. A rank that has none so, as where one rank is alone on its host, has one to the next rank of another
-/// host, of at most 64 such. Ranks of one host see each other's state in shared memory. Together these links connect
-/// all ranks, even if some are lost.
-std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
-
 /// Calls of a peer, in order, which it sent because it found that its calls differ from this rank's.
 struct PeerCalls {
   int rank = 0;
   std::vector<CallMark> marks;
-};
-
-/// How a rank has ended, as its header says it.
-struct RankEnd {
-  RankState state = RankState::closed;
-  std::uint32_t code = 0;
-  bool ends_all = false;
-  int culprit = -1;
-  std::uint64_t completed = 0;
-  std::string words = {};
-
-  static RankEnd read(const AreaHeader& header);
-  void write(AreaHeader& header) const;
 };
 
 /// A rank's control connections to ranks of other hosts; a Task of the service thread. They carry only changes of the
@@ -72,26 +56,30 @@ struct RankEnd {
 /// the failure reaches all ranks that these connections still join. What does not end the communicator for all is
 /// passed on (see Hearsay): who waits for a rank hears of its end, whether or not there is a connection to it.
 ///
-/// Silence is counted in beats of this thread, a quarter of the limit apart, so that a pause of this thread itself does
-/// not make peers look silent. A rank under a debugger announces this while it can, and may then be silent.
+/// Silence is counted in the time that this thread could use: while nothing comes it looks often, and each look counts
+/// for what it was to take. On a machine on which threads wait for cores, where peers beat late, silence grows slowly,
+/// too. Whether a rank is stopped is best seen on its own host, so while any rank of that host is heard, this is left
+/// to it (see PeerWatch). A rank under a debugger announces this while it can, and may then be silent.
 class ControlLinks final : public Task {
  public:
   struct Link {
     int rank = 0;
+    int host = 0;  ///< its number in the communicator
     Wire wire;
     std::shared_ptr<MirroredHeader> mirror;
-    std::string who;    ///< "rank 2/8 (process 48211 on node-b)"
+    std::string who;                       ///< "rank 2/8 (process 48211 on node-b)"
+    std::shared_ptr<LifeProbe> life = {};  ///< calls it while it is silent; null: nothing does
     bool said = false;  ///< its final state is known (failed, aborted, left or lost); later messages are ignored
     bool ended = false;
     std::optional<Bytes> head = {};  ///< of the frame being read
-    int unheard = 0;                 ///< beats of this side since anything was received
+    std::int64_t silent_ns = 0;      ///< of this thread's time since anything was received
+    int unanswered = 0;              ///< beats sent since then
     bool heard = false;              ///< anything has been received
     bool traced = false;
   };
-  /// `silence_ns`: silence after which a rank is lost; 0: never. Equal on all ranks. `start_ns`: the limit until the
-  /// first sign of life, because other ranks may still be starting.
-  ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns, std::int64_t start_ns = 0)
-      : system_(system), links_(std::move(links)), start_ns_(start_ns), beat_ns_(silence_ns / beats) {}
+  /// `silence_ns`: a rank that falls silent is lost between this time and a second more later; 0: never. Equal on all
+  /// ranks. `start_ns`: the limit until the first sign of life, because other ranks may still be starting.
+  ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns, std::int64_t start_ns = 0);
 
   /// Sets the history from which peers' questions are answered. To be called before the first call.
   void answers_from(std::shared_ptr<const CallHistory> history) { history_ = std::move(history); }
@@ -107,6 +95,16 @@ class ControlLinks final : public Task {
   void tell_gone(const GoneRank& gone);
   /// The ranks without a connection here that peers have told to be gone since the last time. Any thread.
   std::vector<GoneRank> take_gone();
+  struct Heard {
+    bool lately = false;  ///< it has given a sign of life
+    std::string at;       ///< the address of its end of the connection
+  };
+  /// None: there is no connection to it. Any thread.
+  std::optional<Heard> hears(int rank);
+  /// Whether the program has closed a connection. Any thread.
+  bool lost_descriptors() const { return lost_descriptors_.load(std::memory_order_relaxed); }
+  /// Whether there is a connection to it. Any thread.
+  bool links_to(int rank);
   /// Sends this rank's calls to `rank`, which looks for the first difference. Any thread.
   void tell_calls(int rank, const std::vector<CallMark>& marks);
   /// Returns the calls that peers have sent since the last time. Any thread.
@@ -121,9 +119,12 @@ class ControlLinks final : public Task {
   std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
-  static constexpr int beats = 4;  ///< a peer is lost after this many beats of this side without a message
+  void pass_time();
   void beat();
   bool is_silent(const Link& link) const;
+  bool hears_host_of(const Link& link) const;
+  void call_late(bool watches);
+  void lose_silent();
   void lose(Link& link, RankState state, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& text);
@@ -146,11 +147,17 @@ class ControlLinks final : public Task {
   bool news_ = false;           // in heard_, for the peers
   std::vector<GoneRank> gone_;  // of heard_, what has not been taken yet
   ChannelRemains data_;         // see leave
+  std::atomic<bool> lost_descriptors_ = false;
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists
   std::int64_t start_ns_;
+  std::int64_t silence_ns_;
   std::int64_t beat_ns_;  // time between beats; 0: no beats
   std::int64_t next_beat_ns_ = 0;
+  std::int64_t look_for_debugger_ns_ = 0;
+  bool traced_ = false;
+  std::int64_t looked_ns_ = 0;        // 0: not yet
+  std::int64_t look_planned_ns_ = 0;  // when this thread was to look next
 };
 
 }  // namespace tutti

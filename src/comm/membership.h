@@ -22,6 +22,7 @@
 #include "process/process.h"
 #include "transport/rank_area.h"
 #include "transport/rights.h"
+#include "transport/unacknowledged.h"
 
 namespace tutti {
 
@@ -75,7 +76,9 @@ struct Membership {
   int sockets = 1;                              ///< connections to a rank of another host, per channel
   std::shared_ptr<Arrivals> arrivals;           ///< connections from other hosts; null: there are none
   std::shared_ptr<ControlLinks> control;        ///< control connections to other hosts; null: there are none
-  cuda::SharedGpu gpu;                          ///< of this rank; null: host memory only
+  /// Of the data connections to other hosts.
+  std::shared_ptr<Unacknowledged> unacknowledged = std::make_shared<Unacknowledged>();
+  cuda::SharedGpu gpu;      ///< of this rank; null: host memory only
   bool gpus_reach = false;  ///< every rank's GPU has proven that it reaches every other rank's memory
 
   bool spans_hosts() const { return control != nullptr; }

@@ -13,8 +13,9 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_every_ns = 100'000'000;
-constexpr std::int64_t look_ns_max = 250'000'000;   // most time that one look counts for, however late it is
-constexpr std::int64_t look_again_ns = 10'000'000;  // while a rank is gone and calls go on
+constexpr std::int64_t look_ns_max = 120'000'000;       // most time that one look counts for, however late it is
+constexpr std::int64_t look_again_ns = 10'000'000;      // while a rank is gone and calls go on
+constexpr std::int64_t wait_is_new_ns = 1'000'000'000;  // who waits says so in each look, on a loaded machine rarely
 constexpr int looks_until_stuck = 2;
 constexpr int looks_until_asked = 3;
 
@@ -24,6 +25,26 @@ AreaHeader& header(const Communicator& communicator, Rank rank) {
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
+}
+
+/// "10.0.0.9 (eth0, MTU 9000)"
+std::string interface_text(const std::string& host, const std::string& name, int mtu) {
+  const std::string size = mtu == 0 ? "MTU unknown" : fmt::format("MTU {}", mtu);
+  return name.empty() ? fmt::format("{} ({})", host, size) : fmt::format("{} ({}, {})", host, name, size);
+}
+
+std::string interface_here(Communicator& communicator, const std::string& host) {
+  Process& process = communicator.process();
+  if (const auto own = process.interfaces.get(process.system, process.config, process.log))
+    if (const auto at = std::ranges::find(*own, host, &OwnAddress::host); at != own->end())
+      return interface_text(host, at->interface, mtu_of(at->interface));
+  return host;
+}
+
+std::string interface_there(const Communicator& communicator, Rank peer, const std::string& host) {
+  const auto& addresses = communicator.members().peers[static_cast<std::size_t>(peer)].addresses;
+  const auto at = std::ranges::find(addresses, host, [](const PeerAddress& one) { return one.at.host; });
+  return at == addresses.end() ? host : interface_text(host, at->interface, at->mtu);
 }
 
 }  // namespace
@@ -45,6 +66,7 @@ PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
 bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
   if (!communicator || (communicator->failed() && !communicator->spans_hosts())) return false;
+  if (!communicator->failed() && lacks_descriptors(*communicator)) communicator->fail(communicator->lost_descriptors());
   for (auto& watched : processes_) look_at_process(*communicator, watched);
   tell_of_this_host(*communicator);
   if (communicator->failed()) return true;  // who still waits has to hear of others
@@ -54,12 +76,14 @@ bool PeerWatch::advance() {
   if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
     const std::int64_t passed_ns = std::min(now - std::exchange(looked_ns_, now), look_ns_max);
     beat(*communicator);
-    const bool stuck = silence_ns_ > 0 && is_stuck(*communicator);
+    // Ranks of other hosts leave it to this one to see what is stopped here.
+    const bool stuck = silence_ns_ > 0 && (is_stuck(*communicator) || communicator->spans_hosts());
     for (auto& watched : processes_) {
       look_for_stopped(*communicator, watched, stuck ? passed_ns : 0);
       look_for_exec(*communicator, watched);
     }
     if (auto* const comparison = communicator->comparison()) comparison->tell();
+    look_for_loss_of_large_packets(*communicator);
   }
   if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())
     if (auto alike = comparison->look(); !alike) communicator->fail(std::move(alike).error());
@@ -72,6 +96,13 @@ std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   const auto communicator = communicator_.lock();
   const bool hurries = communicator && communicator->gone().any() && !communicator->idle() && !communicator->failed();
   return system_.now_ns() + (hurries ? look_again_ns : look_every_ns);
+}
+
+/// Whether the program has closed what this thread watches peers by. They seem to have ended then, and have not.
+bool PeerWatch::lacks_descriptors(const Communicator& communicator) const {
+  const auto& control = communicator.members().control;
+  return communicator.process().service.lost_descriptors() || (control && control->lost_descriptors()) ||
+         std::ranges::any_of(processes_, [](const Watched& watched) { return watched.process->lost_handle(); });
 }
 
 void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) const {
@@ -89,22 +120,27 @@ void PeerWatch::look_for_exec(Communicator& communicator, Watched& watched) cons
   // A process that has moved to another network namespace finds nobody there, itself neither.
   if (!is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server) &&
       is_served(communicator.process().fd_server_name()))
-    mark_all(communicator, watched);
+    mark_all(communicator, watched, /*mute=*/true);
 }
 
-void PeerWatch::mark_all(Communicator& communicator, Watched& watched) const {
+void PeerWatch::mark_all(Communicator& communicator, Watched& watched, bool mute) const {
   for (const Rank rank : watched.ranks)
     if (header(communicator, rank).state.load(std::memory_order_acquire) != RankState::closed)
-      communicator.gone().mark(rank, system_.now_ns());
+      communicator.gone().mark(rank, system_.now_ns(), mute);
   watched.ranks.clear();
 }
 
 /// Ranks that have ended or are lost first: they are the cause, and ranks that fail because of it the consequence.
+/// Silent ones last: of several that are cut off together, all ranks are to name the same one.
 void PeerWatch::look_at_ranks(Communicator& communicator) const {
-  for (const bool causes : {true, false})
+  enum class Turn { cause, failed, silent };
+  const auto turn_of = [&](Rank rank) {
+    const RankState state = header(communicator, rank).state.load(std::memory_order_acquire);
+    return state == RankState::failed ? Turn::failed : state == RankState::silent ? Turn::silent : Turn::cause;
+  };
+  for (const Turn turn : {Turn::cause, Turn::failed, Turn::silent})
     for (Rank rank = 0; rank < communicator.ranks() && !communicator.failed(); ++rank) {
-      const bool failed = header(communicator, rank).state.load(std::memory_order_acquire) == RankState::failed;
-      if (rank == communicator.rank() || failed == causes) continue;
+      if (rank == communicator.rank() || turn_of(rank) != turn) continue;
       auto failure = failure_of(communicator, rank);
       if (!failure) continue;
       communicator.gone().mark(rank, system_.now_ns());
@@ -169,10 +205,12 @@ void PeerWatch::beat(Communicator& communicator) {
   own.beats.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Whether this rank has been in one call for a while. A stopped peer does not harm a rank that waits for nothing.
+/// Whether this rank has been in one call for a while, or waits for a message. A stopped peer does not harm a rank that
+/// waits for nothing.
 bool PeerWatch::is_stuck(const Communicator& communicator) {
   const std::uint64_t completed = communicator.completed();
-  if (communicator.idle() || std::exchange(completed_, completed) != completed) looks_ = 0;
+  const bool waits = system_.now_ns() - communicator.waited_ns() < wait_is_new_ns;
+  if ((communicator.idle() && !waits) || std::exchange(completed_, completed) != completed) looks_ = 0;
   return ++looks_ > looks_until_stuck;
 }
 
@@ -202,6 +240,39 @@ void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, s
         rank,
         fmt::format("it does not answer any more: no sign of life for {:.1f} s, so its process is stopped or hangs",
                     seconds(watched.silent_ns))));
+}
+
+/// Small packets pass, large ones do not: TCP alone would wait for a quarter of an hour, and longer if data goes both
+/// ways. No loss at random is as long as that. Where there is no sign of life, others see it sooner.
+void PeerWatch::look_for_loss_of_large_packets(Communicator& communicator) {
+  constexpr std::int64_t every_ns = 1'000'000'000, least_ns = 10'000'000'000;
+  const Membership& members = communicator.members();
+  const std::int64_t now = system_.now_ns();
+  if (silence_ns_ == 0 || !members.control || now - looked_at_wires_ns_ < every_ns || communicator.failed()) return;
+  looked_at_wires_ns_ = now;
+  const auto lives = [&](Rank peer) {
+    const auto heard = members.control->hears(peer);
+    return header(communicator, peer).state.load(std::memory_order_acquire) == RankState::open &&
+           (!heard || heard->lately);
+  };
+  const auto stuck = members.unacknowledged->look(system_, std::max(2 * silence_ns_, least_ns), lives);
+  if (!stuck) return;
+  const auto heard = members.control->hears(stuck->peer);
+  const bool on_the_same_path = heard && heard->at == stuck->there;
+  communicator.fail(
+      {.code = Code::remote,
+       .what = fmt::format(
+           "the network between {} and {} {}: from {} to {} nothing has been acknowledged for {:.0f} s although it was "
+           "sent {} times more{}",
+           communicator.describe(communicator.rank()), communicator.describe(stuck->peer),
+           on_the_same_path ? "loses large packets" : "is cut there, or loses large packets",
+           interface_here(communicator, stuck->here), interface_there(communicator, stuck->peer, stuck->there),
+           stuck->seconds, stuck->again,
+           on_the_same_path
+               ? ", while signs of life of that rank arrive. Set the same MTU on both interfaces and on all that is "
+                 "between them"
+               : ". If ping gets through between these two, set the same MTU on both and on all that is between them"),
+       .peer = std::max(communicator.rank(), stuck->peer)});  // the same one at both ends
 }
 
 }  // namespace tutti

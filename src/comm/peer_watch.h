@@ -15,7 +15,8 @@ namespace tutti {
 /// had not completed, or if their failure ends it for all. Otherwise it goes on: collectives that they had completed
 /// succeed, later ones fail when they begin, and sends and receives find out themselves whether they need them. Also
 /// fails the communicator if a process of this host has been stopped for TUTTI_SILENCE_MS while this rank waits in a
-/// call, or a call differs from a call of a rank of another host.
+/// call or ranks of other hosts may wait, if the network to a rank that lives loses large packets, or if a call differs
+/// from a call of a rank of another host.
 class PeerWatch final : public Task {
  public:
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
@@ -34,9 +35,10 @@ class PeerWatch final : public Task {
     std::uint32_t last_beats = 0;  ///< likewise, for look_for_exec
     int quiet_looks = 0;
   };
+  bool lacks_descriptors(const Communicator& communicator) const;
   void look_at_process(Communicator& communicator, Watched& watched) const;
   void look_for_exec(Communicator& communicator, Watched& watched) const;
-  void mark_all(Communicator& communicator, Watched& watched) const;
+  void mark_all(Communicator& communicator, Watched& watched, bool mute = false) const;
   void look_at_ranks(Communicator& communicator) const;
   void tell_of_this_host(const Communicator& communicator);
   static void hear_of_others(Communicator& communicator);
@@ -44,6 +46,7 @@ class PeerWatch final : public Task {
   void beat(Communicator& communicator);
   void look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns);
   bool is_stuck(const Communicator& communicator);
+  void look_for_loss_of_large_packets(Communicator& communicator);
 
   std::weak_ptr<Communicator> communicator_;
   System& system_;
@@ -51,6 +54,7 @@ class PeerWatch final : public Task {
   std::vector<Watched> processes_;
   RankSet told_;  // ranks of this host that are gone, as the other hosts have been told
   std::int64_t looked_ns_ = 0;
+  std::int64_t looked_at_wires_ns_ = 0;
   std::uint64_t completed_ = 0;  // completed calls of this rank at the last look,
   int looks_ = 0;                // and number of looks since it changed, with a call under way
 };

@@ -38,14 +38,40 @@ Result<bool> RemoteChannel::open() {
   if (!*gathered) {
     // A peer that has left sends nothing on a channel that is not open. But it may have sent its data and left before
     // the last message of the handshake arrived here.
+    if (!left && nobody_comes())
+      return Error{.code = Code::remote,
+                   .what = fmt::format("{} has left the communicator, or its process has ended: nobody answers for it "
+                                       "any more",
+                                       place_.who),
+                   .peer = place_.peer};
     if (!left || (connector_ && connector_->proven())) return false;
     if (arrivals_->is_coming(place_.peer, place_.channel)) return false;  // its upgrade is being agreed on
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
     return false;
   }
-  if (!upgrade()) return false;
+  auto upgraded = upgrade();
+  if (!upgraded) {
+    auto judged = judge(std::move(upgraded).error());
+    if (!judged) return std::move(judged).error();
+    return false;
+  }
+  if (!*upgraded) return false;
   if (!sender_) use_sockets();
   return true;
+}
+
+/// For a peer that is to connect and of whose end no control connection would tell. It may be in no hurry, so it is
+/// called.
+bool RemoteChannel::nobody_comes() {
+  constexpr std::int64_t begin_after_ns = 2'000'000'000, every_ns = 500'000'000;
+  constexpr int turned_away_max = 5;
+  if (place_.rank > place_.peer || place_.life.addresses.empty()) return false;
+  const std::int64_t now = system_.now_ns();
+  if (waits_since_ns_ == 0) waits_since_ns_ = now;
+  if (now - waits_since_ns_ < begin_after_ns) return false;
+  if (!life_) life_.emplace(place_.life);
+  if (life_->advance(system_, every_ns)) waits_since_ns_ = now;
+  return life_->turned_away() >= turned_away_max;
 }
 
 /// It is this rank that fails, for a reason that the others have to hear in words.
@@ -59,13 +85,15 @@ void RemoteChannel::use_sockets() {
   link_ = std::make_shared<SocketLink>(
       system_, std::move(sockets_),
       SocketLink::Ends{.rank = place_.rank, .peer = place_.peer, .channel = place_.channel, .peer_name = place_.who});
+  for (std::size_t i = 0; place_.unacknowledged && i < link_->size(); ++i)
+    watched_.emplace_back(place_.unacknowledged, place_.peer, link_->socket(i));
   sender_ = std::make_unique<SocketSender>(link_, std::max(place_.slots, socket_slots_min), place_.slot_bytes);
   receiver_ = std::make_unique<SocketReceiver>(link_, place_.slot_bytes);
 }
 
 /// True once it is decided how the channel's data travels. At the end that was connected to, it was decided before the
 /// connection could be taken.
-bool RemoteChannel::upgrade() {
+Result<bool> RemoteChannel::upgrade() {
   if (!upgrade_begun_ && place_.upgrade) {
     upgrade_begun_ = true;
     upgrade_ = place_.upgrade(greeting(0), sockets_.front());
@@ -79,7 +107,12 @@ bool RemoteChannel::upgrade() {
   receiver_ = std::move(outcome.receiver);
   kept_ = std::move(outcome.kept);
   if (place_.decided) place_.decided(sender_ != nullptr, outcome.why);
-  return true;
+  lacks_upgrade_ = !sender_ && place_.upgrade_required;
+  if (!lacks_upgrade_) return true;
+  return Error{.code = Code::system,
+               .what = fmt::format("rank {} and {} cannot use RDMA on channel {}, as TUTTI_TRANSPORT=rdma demands: {}",
+                                   place_.rank, place_.who, place_.channel, outcome.why),
+               .peer = place_.peer};
 }
 
 Greeting RemoteChannel::greeting(std::size_t index) const {
@@ -98,6 +131,7 @@ Result<bool> RemoteChannel::gather_sockets() {
     if (!next) return std::move(next).error();
     if (!*next) return false;
     Arrivals::Arrival arrival = **std::move(next);
+    system_.set_patience(arrival.socket, place_.patience_ns, System::Reader::may_be_slow);
     if (arrival.upgrade) {
       upgrade_ = std::move(arrival.upgrade);
       upgrade_begun_ = true;
@@ -128,6 +162,7 @@ Result<std::optional<Arrivals::Arrival>> RemoteChannel::next_socket(std::size_t 
 
 ChannelRemains RemoteChannel::take_remains() {
   ChannelRemains remains;
+  watched_.clear();
   if (broken_) return remains;
   if (link_) remains.sockets = link_->take_sockets();
   if (sender_ && !link_) remains.sockets = std::move(sockets_);
@@ -141,6 +176,7 @@ Result<void> RemoteChannel::judge(Error error) {
     broken_ = std::move(error);
     broken_ns_ = now;
   }
+  if (broken_->peer == place_.rank) return *broken_;  // nobody else knows more
   const auto state = place_.header->state.load(std::memory_order_acquire);
   if (state == RankState::closed)
     return Error{.code = Code::remote,
@@ -151,6 +187,11 @@ Result<void> RemoteChannel::judge(Error error) {
   const bool known = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
                      state == RankState::silent;
   if (!known && now - broken_ns_ < news_limit_ns) return {};
+  // What a rank that has ended does not finish is a consequence of that. Otherwise both ends name the same one.
+  if (known)
+    broken_->code = Code::remote;
+  else if (lacks_upgrade_)
+    broken_->peer = std::max(place_.rank, place_.peer);
   return *broken_;
 }
 
@@ -158,6 +199,7 @@ void RemoteChannel::poll_set(std::vector<PollItem>& items) const {
   if (sender_ || broken_) return;
   if (connector_) (void)connector_->poll_set(items);
   if (upgrade_ && place_.rank > place_.peer) (void)upgrade_->poll_set(items);
+  if (life_) life_->poll_set(items);
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {

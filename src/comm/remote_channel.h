@@ -14,10 +14,12 @@
 #include "comm/transports.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
+#include "net/life_probe.h"
 #include "net/peer_address.h"
 #include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
 #include "transport/socket.h"
+#include "transport/unacknowledged.h"
 
 namespace tutti {
 
@@ -27,7 +29,9 @@ struct RemotePlace {
   int peer = 0;
   int channel = 0;
   int sockets = 1;
-  std::string congestion;  ///< congestion control: see choose_congestion
+  std::string congestion;                               ///< congestion control: see choose_congestion
+  std::int64_t patience_ns = 0;                         ///< see System::set_patience
+  std::shared_ptr<Unacknowledged> unacknowledged = {};  ///< watches the connections; null: nothing does
   int slots = 4;
   std::size_t slot_bytes = 64 * 1024;
   std::vector<PeerAddress> addresses;  ///< of the peer's listeners; the channels use them in turn
@@ -36,7 +40,11 @@ struct RemotePlace {
   const AreaHeader* header = nullptr;  ///< the peer's mirrored header
   /// Makes the upgrade at the end that connects; none: both ends use sockets.
   std::function<std::shared_ptr<ChannelUpgrade>(const Greeting& greeting, Socket& socket)> upgrade = {};
+  /// Of a peer without a control connection, which may leave or end and nobody hears of it here; no addresses: it has
+  /// one.
+  LifeLine life = {};
   std::function<void(bool upgraded, const std::string& why)> decided = {};  ///< called once where there is an upgrade
+  bool upgrade_required = false;  ///< where an upgrade that both ends wanted fails, so does the channel
 };
 
 /// Both directions of a channel. The rank with the higher number connects, the other rank takes the connections that
@@ -77,7 +85,8 @@ class RemoteChannel final : public OpeningLink {
   Result<bool> gather_sockets();
   Result<std::optional<Arrivals::Arrival>> next_socket(std::size_t index);
   Error own_lack(const Error& error) const;
-  bool upgrade();
+  bool nobody_comes();
+  Result<bool> upgrade();
   void use_sockets();
 
   System& system_;
@@ -87,8 +96,12 @@ class RemoteChannel final : public OpeningLink {
   std::optional<Connector> connector_;  // opens the next connection
   std::shared_ptr<ChannelUpgrade> upgrade_;
   bool upgrade_begun_ = false;
+  bool lacks_upgrade_ = false;     // which it must have
+  std::optional<LifeProbe> life_;  // of the peer, while this end waits for its connection
+  std::int64_t waits_since_ns_ = 0;
   std::shared_ptr<SocketLink> link_;
-  std::shared_ptr<void> kept_;  // of an upgraded channel
+  std::vector<Unacknowledged::Watched> watched_;  // of the link
+  std::shared_ptr<void> kept_;                    // of an upgraded channel
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
   bool wanted_ = false;

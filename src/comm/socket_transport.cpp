@@ -1,5 +1,7 @@
 #include "comm/socket_transport.h"
 
+#include "transport/socket_tuning.h"
+
 namespace tutti {
 
 std::unique_ptr<Transport> SocketTransport::make(Process&, const Membership&, std::uint32_t) {
@@ -10,17 +12,24 @@ RemotePlace remote_place(const PairOfRanks& pair) {
   const Membership& members = pair.members;
   const Config& config = pair.process.config;
   const Peer& peer = members.peers[static_cast<std::size_t>(pair.peer)];
+  LifeLine life;
+  if (members.control && !members.control->links_to(pair.peer))
+    life = {
+        .key = members.arrivals->key(), .from = members.rank, .to = pair.peer, .addresses = in_order(peer.addresses)};
   return {.rank = members.rank,
           .peer = pair.peer,
           .channel = pair.channel,
           .sockets = members.sockets,
           .congestion = config.text("TUTTI_SOCKET_CC"),
+          .patience_ns = patience_ns(config.integer("TUTTI_SILENCE_MS") * 1'000'000),
+          .unacknowledged = members.unacknowledged,
           .slots = members.area->area.shape().slots,
           .slot_bytes = pair.slot_bytes,
           .addresses = peer.addresses,
           .who = members.describe(pair.peer),
           .connect_limit_ns = config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000,
-          .header = &peer.area.header()};
+          .header = &peer.area.header(),
+          .life = std::move(life)};
 }
 
 Ends ends_of(const std::shared_ptr<RemoteChannel>& channel) {

@@ -4,11 +4,23 @@
 
 #include <fmt/format.h>
 
+#include "net/control_graph.h"
+#include "transport/socket_tuning.h"
+
 namespace tutti {
 namespace {
 
-constexpr std::int64_t user_timeout_ns = 3'000'000'000;  // short, as the service thread at the other end always reads
-constexpr std::int64_t look_every_ns = 1'000'000;        // for connections that arrive through the service thread
+constexpr std::int64_t look_every_ns = 1'000'000;  // for connections that arrive through the service thread
+
+/// Where a peer is called while its control connection is silent: at the other end of that connection, so that an
+/// answer says that this path works. At all its addresses if none is that one.
+std::vector<SocketAddress> called_at(System& system, const Socket& socket, const Peer& peer) {
+  std::vector<SocketAddress> all = in_order(peer.addresses);
+  const auto there = system.peer_address(socket);
+  const auto at = there ? std::ranges::find(all, there->host, &SocketAddress::host) : all.end();
+  if (at == all.end()) return all;
+  return {*at};
+}
 
 }  // namespace
 
@@ -58,12 +70,18 @@ Result<bool> ControlSetup::advance() {
 std::shared_ptr<ControlLinks> ControlSetup::take(std::int64_t silence_ns) {
   std::vector<ControlLinks::Link> links;
   for (Edge& edge : edges_) {
-    system_.set_user_timeout(edge.socket, user_timeout_ns);
+    system_.set_patience(edge.socket, patience_ns(silence_ns), System::Reader::always);
     const Peer& peer = members_.peers[static_cast<std::size_t>(edge.rank)];
+    LifeLine line{.key = members_.arrivals->key(),
+                  .from = members_.rank,
+                  .to = edge.rank,
+                  .addresses = called_at(system_, edge.socket, peer)};
     links.push_back({.rank = edge.rank,
+                     .host = members_.hosts[static_cast<std::size_t>(edge.rank)],
                      .wire = Wire(system_, std::move(edge.socket)),
                      .mirror = peer.mirror,
-                     .who = members_.describe(edge.rank)});
+                     .who = members_.describe(edge.rank),
+                     .life = std::make_shared<LifeProbe>(std::move(line))});
   }
   edges_.clear();
   const std::int64_t others_ns = std::max<std::int64_t>(0, give_up_ns_ - system_.now_ns());

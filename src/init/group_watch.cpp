@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_every_ns = 50'000'000;
-constexpr std::int64_t look_ns_max = 250'000'000;  // most time that one look counts for, however late it is
+constexpr std::int64_t look_ns_max = 70'000'000;  // most time that one look counts for, however late it is
 constexpr std::int64_t patience_ns = 200'000'000;
 
 /// Indices of the members, first those that were lost first: later ones may have left because of them.
@@ -58,7 +58,7 @@ std::optional<Error> GroupWatch::failed_here() const {
 std::optional<Error> GroupWatch::failed_there(Rank rank) const {
   const AreaHeader& header = parent_.members().peers[static_cast<std::size_t>(rank)].area.header();
   if (header.state.load(std::memory_order_acquire) == RankState::failed &&
-      !concerns(static_cast<Code>(std::min(header.failure.load(std::memory_order_relaxed), 8u)),
+      !concerns(code_told(header.failure.load(std::memory_order_relaxed)),
                 header.culprit.load(std::memory_order_relaxed)))
     return std::nullopt;
   return failure_of(parent_, rank);

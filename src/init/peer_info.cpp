@@ -42,7 +42,9 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
     if (address.host[0] != '\0')
       addresses.push_back({.at = {.host = get_text(address.host), .port = address.port},
                            .nic = address.nic,
-                           .mbps = std::max(0, address.mbps)});
+                           .mbps = std::max(0, address.mbps),
+                           .interface = get_text(address.interface),
+                           .mtu = std::max(0, address.mtu)});
   return addresses;
 }
 

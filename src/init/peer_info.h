@@ -69,6 +69,8 @@ struct PeerAddresses {
     std::uint16_t port = 0;
     std::uint16_t nic = 0;  ///< number of its interface
     std::int32_t mbps = 0;  ///< of its interface; 0: unknown
+    std::int32_t mtu = 0;   ///< likewise
+    std::array<char, 20> interface {};
   };
   std::array<Address, addresses_max> addresses{};  ///< unused ones have an empty host
 };

@@ -1,7 +1,9 @@
 #include "net/own_addresses.h"
 
 #include <algorithm>
+#include <charconv>
 
+#include "base/file.h"
 #include "base/interface_choice.h"
 
 namespace tutti {
@@ -26,7 +28,8 @@ Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all,
   for (const auto& one : choice->used) {
     const auto nic = std::ranges::find(nics, one.interface) - nics.begin();
     if (nic == std::ssize(nics)) nics.push_back(one.interface);
-    addresses.push_back({.host = one.address, .nic = static_cast<int>(nic), .mbps = one.mbps});
+    addresses.push_back(
+        {.host = one.address, .nic = static_cast<int>(nic), .mbps = one.mbps, .interface = one.interface});
   }
   // A link-local address may not even lead back to this host.
   if (choice->used.front().link_local) addresses.push_back({.host = "127.0.0.1", .nic = static_cast<int>(nics.size())});
@@ -34,6 +37,13 @@ Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all,
 }
 
 }  // namespace
+
+int mtu_of(const std::string& interface) {
+  const std::string text = content_of("/sys/class/net/" + interface + "/mtu");
+  int mtu = 0;
+  std::from_chars(text.data(), text.data() + text.size(), mtu);
+  return mtu;
+}
 
 bool OwnAddresses::settled(System& system, const Config& config, Log& log) {
   const std::lock_guard lock(mutex_);

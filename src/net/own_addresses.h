@@ -18,10 +18,14 @@
 namespace tutti {
 
 struct OwnAddress {
-  std::string host;  ///< numeric
-  int nic = 0;       ///< number of its interface among those in use
-  int mbps = 0;      ///< of the interface; 0: not known
+  std::string host;            ///< numeric
+  int nic = 0;                 ///< number of its interface among those in use
+  int mbps = 0;                ///< of the interface; 0: not known
+  std::string interface = {};  ///< "eth0"
 };
+
+/// The MTU of an interface of this host as it is now; 0: not known.
+int mtu_of(const std::string& interface);
 
 /// Thread-safe.
 class OwnAddresses {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/system.h"
@@ -11,8 +12,10 @@ namespace tutti {
 /// One of the addresses of a rank of another host.
 struct PeerAddress {
   SocketAddress at;
-  int nic = 0;   ///< number of the interface among those of its host
-  int mbps = 0;  ///< of the interface; 0: not known
+  int nic = 0;                 ///< number of the interface among those of its host
+  int mbps = 0;                ///< of the interface; 0: not known
+  std::string interface = {};  ///< "eth0"
+  int mtu = 0;                 ///< of the interface; 0: not known
   /// Proven, and about as fast from here as the fastest path to its host: fit to carry a share of the data.
   bool wide = false;
 };

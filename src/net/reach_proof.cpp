@@ -17,7 +17,6 @@ constexpr std::uint64_t probe_magic = 0x3165'626f'7270'7474;   // "ttprobe1"
 constexpr std::uint64_t answer_magic = 0x3172'6577'736e'6174;  // "tanswer1"
 constexpr std::size_t nonce_bytes = 16;
 constexpr std::size_t digest_bytes = sizeof(Digest);
-constexpr std::size_t answer_bytes = 8 + digest_bytes;
 constexpr std::int64_t again_ns = 20 * ms;  // pause after the listener closed the connection
 constexpr std::int64_t look_ns = 100 * ms;  // interval for checking whether calls got through
 constexpr int tries_max = 50;
@@ -30,6 +29,8 @@ Result<Digest> code(const Secret& secret, std::string_view use, std::span<const 
   writer.raw(bytes);
   return hmac_sha256(secret, writer.bytes());
 }
+
+}  // namespace
 
 Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address) {
   std::array<std::byte, nonce_bytes> nonce;
@@ -47,14 +48,12 @@ Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std
   return std::move(writer).take();
 }
 
-bool is_answer(const Secret& secret, std::span<const std::byte> probe, std::span<const std::byte> answer) {
+bool is_probe_answer(const Secret& secret, std::span<const std::byte> probe, std::span<const std::byte> answer) {
   ByteReader reader(answer);
   if (reader.number<std::uint64_t>() != answer_magic) return false;
   const auto mac = code(secret, "answer", probe);
   return mac && equal_in_constant_time(*mac, answer.last(digest_bytes));
 }
-
-}  // namespace
 
 std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
   ByteReader reader(begun);
@@ -139,9 +138,7 @@ ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t sel
   }
 }
 
-ReachProof::~ReachProof() {
-  wipe(key_.secret);
-}
+ReachProof::~ReachProof() = default;
 
 void ReachProof::fail(const Place& place, const std::string& reason) {
   const ReachHost& host = hosts_[place.host];
@@ -205,12 +202,12 @@ bool ReachProof::is_late(const Call& call) const {
 bool ReachProof::serve(Call& call) {
   if (call.begin_ns != 0) return system_.now_ns() < call.begin_ns || begin(call);
   const auto sent = call.wire.flush();
-  auto answer = call.wire.take(answer_bytes);
+  auto answer = call.wire.take(probe_answer_bytes);
   // The answer may have arrived even if nothing can be sent any more.
   if (!answer) return cut_off(call, sent ? answer.error() : sent.error());
   if (*answer) {
     const auto& [host, address] = call.place;
-    if (is_answer(key_.secret, call.probe, **answer)) {
+    if (is_probe_answer(key_.secret, call.probe, **answer)) {
       map_.set(host, address);
       met_[host] = true;
       rates_[host][address] = rate_of(call);

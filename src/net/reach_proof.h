@@ -56,6 +56,12 @@ struct ReachProbe {
   static std::optional<ReachProbe> read(std::span<const std::byte> begun);
 };
 
+/// A probe of address number `address` of rank `to`; `from` is of no importance to whoever answers. Errors: system.
+Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address);
+inline constexpr std::size_t probe_answer_bytes = 8 + sizeof(Digest);
+/// Requires probe_answer_bytes.
+bool is_probe_answer(const Secret& secret, std::span<const std::byte> probe, std::span<const std::byte> answer);
+
 /// The answer to a probe that was made with this key. Errors: remote (a different key), system.
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe);
 

@@ -12,8 +12,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t look_ns_max = 250'000'000;
-constexpr std::int64_t forget_ns = 2'000'000'000;  // after this long without a check, earlier checks no longer count
+constexpr std::int64_t look_ns_max = 1'000'000'000;
+constexpr std::int64_t forget_ns = 2'000'000'000;  // between looks, where the kernel does not say whether it has run
 
 /// The kernel reports for a pidfd the number of its process in this /proc: 0 or less if it has none there.
 int number_in_proc(int pidfd) {
@@ -35,13 +35,15 @@ PeerProcess::PeerProcess(SeenProcess seen) : seen_(std::move(seen)) {
 }
 
 bool PeerProcess::ended() const {
-  if (watched() < 0) return false;
+  if (watched() < 0 || lost_handle()) return false;
   pollfd item{.fd = watched(), .events = POLLIN, .revents = 0};
-  return ::poll(&item, 1, 0) == 1;
+  const bool is_ready = ::poll(&item, 1, 0) == 1;
+  if ((item.revents & POLLNVAL) != 0) lost_handle_ = true;
+  return is_ready && !lost_handle();
 }
 
 void PeerProcess::poll_set(std::vector<PollItem>& items) const {
-  if (watched() >= 0) items.push_back({.handle = watched(), .want_read = true});
+  if (watched() >= 0 && !lost_handle()) items.push_back({.handle = watched(), .want_read = true});
 }
 
 /// The state follows the name, which may contain anything but ends at the last parenthesis. T: stopped by a signal; t:
@@ -52,11 +54,20 @@ bool PeerProcess::is_stopped() const {
   return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] == 'T' && !ended();
 }
 
+/// For how long its first thread has run, in ns, as text: equal as long as it does not.
+std::string PeerProcess::run_time() const {
+  const std::string all = content_of(fmt::format("/proc/{}/schedstat", proc_pid_));
+  return all.substr(0, all.find(' '));
+}
+
 std::int64_t PeerProcess::stopped_ns(std::int64_t now_ns) {
   if (!shows_stops()) return 0;
   const std::int64_t passed_ns = now_ns - std::exchange(looked_ns_, now_ns);
-  if (passed_ns > forget_ns) stopped_ns_ = 0;
-  stopped_ns_ = is_stopped() ? stopped_ns_ + std::min(passed_ns, look_ns_max) : 0;
+  const bool was_stopped = std::exchange(stopped_, is_stopped());
+  std::string ran = run_time();
+  const bool is_known = !ran.empty() || passed_ns <= forget_ns;
+  const bool throughout = std::exchange(ran_, ran) == ran && is_known && stopped_ && was_stopped;
+  stopped_ns_ = throughout ? stopped_ns_ + std::min(passed_ns, look_ns_max) : 0;
   return stopped_ns_;
 }
 

@@ -1,6 +1,7 @@
 // Another process of this host as the kernel shows it: whether it has ended, and whether a signal has stopped it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,22 +22,29 @@ class PeerProcess {
   /// In this process's PID namespace; 0: not visible from here.
   int pid() const { return seen_.pid; }
   bool ended() const;
+  /// The program has closed the handle by which this process watches, so nobody can tell any more.
+  bool lost_handle() const { return lost_handle_.load(std::memory_order_relaxed); }
   /// Adds the handle that becomes readable when the process ends.
   void poll_set(std::vector<PollItem>& items) const;
 
   /// Whether /proc shows that the process is stopped. If not, only its silence can reveal it.
   bool shows_stops() const { return proc_pid_ > 0; }
   /// How long the process has been stopped by a signal, not by a debugger, as far as the checks so far have seen. Each
-  /// check counts for a quarter of a second at most, so that a pause of this process does not make others look stopped.
+  /// check counts for a second at most, so that a pause of this process does not make others look stopped; on a loaded
+  /// machine checks may be seconds apart.
   std::int64_t stopped_ns(std::int64_t now_ns);
 
  private:
   int watched() const { return seen_.pidfd ? seen_.pidfd.get() : seen_.connected.get(); }
   bool is_stopped() const;
+  std::string run_time() const;
 
   SeenProcess seen_;
   int proc_pid_ = 0;  // its number in /proc, which may be mounted for another PID namespace; 0: it has none there
   std::int64_t looked_ns_ = 0;
+  mutable std::atomic<bool> lost_handle_ = false;
+  bool stopped_ = false;
+  std::string ran_;  // see run_time, when it was seen stopped
   std::int64_t stopped_ns_ = 0;
 };
 

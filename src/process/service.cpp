@@ -119,6 +119,18 @@ void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
   }
 }
 
+/// Empties the one that wakes this thread. Where it is gone, so that each poll returns at once, the thread looks around
+/// a few times a second.
+void Service::look_for_lost_descriptors() {
+  constexpr std::int64_t nap_ns = 50'000'000;
+  std::uint64_t drained;
+  ssize_t got = 0;
+  while ((got = ::read(wake_.get(), &drained, sizeof drained)) > 0) {
+  }
+  if (got < 0 && errno == EBADF) lost_descriptors_ = true;
+  if (lost_descriptors_) system_.poll({}, nap_ns);
+}
+
 void Service::loop() {
   const Places::Thread placed(places_, Places::Kind::service);
   std::vector<PollItem> items;
@@ -136,9 +148,7 @@ void Service::loop() {
       }
     }
     system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
-    std::uint64_t drained;
-    while (::read(wake_.get(), &drained, sizeof drained) > 0) {
-    }
+    look_for_lost_descriptors();
     {
       std::unique_lock lock(mutex_);
       if (halted_) {

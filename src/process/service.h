@@ -43,6 +43,10 @@ class Service {
   /// tasks use are taken down. Waits two seconds at most. Not to be called from a task.
   void halt();
 
+  /// Whether somebody else has closed this thread's descriptors, as closefrom(3) does. Tasks can rely on none, and
+  /// peers that seem to have ended because of that have not.
+  bool lost_descriptors() const { return lost_descriptors_.load(std::memory_order_relaxed); }
+
   /// Advances every task once; false when there is none. For Mode::manual.
   bool turn();
 
@@ -55,6 +59,7 @@ class Service {
   };
   Result<void> start();
   void poke();
+  void look_for_lost_descriptors();
   void loop();
   std::vector<std::shared_ptr<Task>> take_due(const std::vector<PollItem>& items);
   void advance(const std::vector<std::shared_ptr<Task>>& tasks);
@@ -69,6 +74,7 @@ class Service {
   std::shared_ptr<Task> running_;
   UniqueFd wake_;
   std::atomic<bool> all_ = false;  ///< all tasks are to be advanced
+  std::atomic<bool> lost_descriptors_ = false;
   bool started_ = false;
   bool halted_ = false;  ///< the thread is to stop
   bool parked_ = false;  ///< the thread has stopped

@@ -1,6 +1,7 @@
-// Settings of a data connection that are made before its first byte.
+// Settings of a connection between two ranks that are made before its first byte.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,12 @@ namespace tutti {
 /// Automatic: if both ends are on this machine and the system uses bbr, cubic replaces it, else reno: bbr paces traffic
 /// that no network slows down.
 std::string choose_congestion(System& system, Socket& socket, std::string_view wanted);
+
+/// For System::set_patience: control connections notice a cut of the network after TUTTI_SILENCE_MS. The connections
+/// themselves last longer: after a cut TCP may wait for as long as it was. Three seconds where there is no limit:
+/// nothing else notices it there.
+inline std::int64_t patience_ns(std::int64_t silence_ns) {
+  return silence_ns == 0 ? 3'000'000'000 : 3 * silence_ns + 2'000'000'000;
+}
 
 }  // namespace tutti

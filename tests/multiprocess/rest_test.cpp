@@ -225,6 +225,28 @@ TEST_P(RestOfTwoHosts, HearOfEachRankThatIsGone) {
     });
 }
 
+/// Of 8 ranks over sockets rank 0 has no control connection to rank 5, and all that could tell it have left in order
+/// before rank 5 goes, without having sent anything.
+TEST(RestOverSockets, WhoWaitsForARankOfWhichNobodyIsLeftToTellCallsIt) {
+  for (const bool leaves : {true, false})
+    launch_ranks({.ranks = 8, .environment = {"TUTTI_TRANSPORT=socket", "TUTTI_DEBUG=NONE"}}, [leaves](Seat& seat) {
+      constexpr std::size_t gone = 1;  // and one for each rank
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      ASSERT_TRUE(seat.meet());
+      int x = 0;
+      if (seat.rank() == 0) {
+        EXPECT_TRUE(fails(tuttiRecv(&x, 1, tuttiInt32, 5, comm, nullptr), tuttiRemoteError, "rank 5/8", comm));
+      }
+      if (seat.rank() == 5) {
+        for (const std::size_t other : {1, 2, 3, 4, 6, 7}) ASSERT_TRUE(seat.board().wait_for(gone + other, 1));
+        if (!leaves) ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+      }
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      seat.board().raise(gone + static_cast<std::size_t>(seat.rank()), 1);
+    });
+}
+
 /// Rank 0 is in a call, rank 1 in none, when rank 2 ends. That rank 1 leaves without the call is no mistake.
 TEST_P(Rest, WhoLeavesBecauseOfALossIsNotBlamed) {
   launch_ranks(team(3), [](Seat& seat) {

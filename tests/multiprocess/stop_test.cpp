@@ -175,6 +175,34 @@ TEST_P(StoppedOn, IsToldToAllByName) {
   }
 }
 
+/// Who waits for a message with a tag is in no collective call.
+TEST_P(StoppedOn, IsToldToWhoWaitsForItsMessage) {
+  const Way way = GetParam();
+  Workers workers(
+      {.ranks = 2,
+       .environment = {"TUTTI_DEBUG=NONE", std::string("TUTTI_TRANSPORT=") + way.transport, "TUTTI_SILENCE_MS=1000"}},
+      [](Seat& seat) {
+        const auto comm = seat.init_one();
+        ASSERT_NE(comm, nullptr);
+        tuttiRequest_t request = nullptr;
+        char byte = 0;
+        tuttiResult_t result = tuttiIrecv(&byte, 1, tuttiUint8, 1 - seat.rank(), 7, comm, &request);
+        ASSERT_TRUE(ok(result));
+        seat.board().raise(under_way, seat.rank() == 1 ? 1 : 0);
+        result = tuttiWait(&request, nullptr);
+        EXPECT_EQ(result, tuttiRemoteError);
+        if (seat.rank() == 0) seat.board().raise(told, 1);
+        EXPECT_TRUE(ok(tuttiCommAbort(comm)));
+      });
+  ASSERT_TRUE(workers.board().wait_for(under_way, 1));
+  // Ranks that have given no sign of life yet may still be starting.
+  EXPECT_FALSE(workers.board().wait_for(continued, 1, std::chrono::milliseconds(300)));
+  stop(workers.pid_of(1));
+  EXPECT_TRUE(workers.board().wait_for(told, 1, std::chrono::milliseconds(static_cast<int>(3'000 * patience()))));
+  ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
+  ASSERT_TRUE(workers.finish());
+}
+
 TEST_P(StoppedOn, NightlyFiftyTimesWithinFiveSeconds) {
   std::mt19937_64 random(3);
   for (int time = 0; time < 50; ++time) {

@@ -135,7 +135,7 @@ std::unique_ptr<Tune> slow_machine(const std::string& at, std::int64_t now_s, in
     auto numbers = Machine{}.numbers();
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (Machine::names()[i].find("gbps") != std::string::npos) numbers[i] = 1e-3;
-    return std::optional(*Machine::of(numbers));
+    return std::optional(MeasuredNumbers{*Machine::of(numbers)});
   };
   return std::make_unique<Tune>(at, 7,
                                 Tune::Measure{.machine = slow,

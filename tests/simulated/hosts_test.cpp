@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "call/layout.h"
+#include "net/control_graph.h"
 #include "simulated/hosts_world.h"
 #include "support/seeds.h"
 

@@ -1,0 +1,53 @@
+// Calls a rank of another host to find out whether it lives, beside the connection on which it is silent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/system.h"
+#include "net/greeting.h"
+#include "net/wire.h"
+
+namespace tutti {
+
+/// Where and how a rank can be called.
+struct LifeLine {
+  ConnectionKey key = {};
+  int from = 0;
+  int to = 0;
+  std::vector<SocketAddress> addresses = {};  ///< none: it cannot be called
+};
+
+/// After a cut of the network TCP may wait for as long again before it sends lost bytes once more, and no kernel before
+/// Linux 6.15 lets that be changed. A new connection gets through at once. It asks what hosts ask each other at the
+/// start (reach_proof.h); the answer comes from the service thread of the rank's process, so the process runs. A state
+/// machine that is advanced.
+class LifeProbe {
+ public:
+  explicit LifeProbe(LifeLine line) : line_(std::move(line)) {}
+  LifeProbe(const LifeProbe&) = delete;
+  LifeProbe& operator=(const LifeProbe&) = delete;
+
+  /// Begins a call when the one before has had `every_ns`; the addresses take turns. True: the rank has answered.
+  bool advance(System& system, std::int64_t every_ns);
+  /// How many calls in a row were turned away: nobody listens, or whoever does knows no such rank (any more). A
+  /// listener that is too busy turns one away, too.
+  int turned_away() const { return turned_away_; }
+  /// Hangs up.
+  void rest() { wire_.reset(); }
+  void poll_set(std::vector<PollItem>& items) const;
+
+ private:
+  void call(System& system);
+  void fail(const Error& error);
+
+  LifeLine line_;
+  std::optional<Wire> wire_;
+  Bytes probe_;
+  std::size_t calls_ = 0;
+  std::int64_t called_ns_ = 0;
+  int turned_away_ = 0;
+};
+
+}  // namespace tutti
