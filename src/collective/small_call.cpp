@@ -17,6 +17,7 @@ constexpr int polls_before_pausing = 32;
 constexpr int polls_max = 256;
 /// With more ranks than cores: the peer cannot go on before this rank gives up its core.
 constexpr int yields_max = 64;
+constexpr std::int64_t slow_yield_ns = 1'000'000;  // on a loaded machine: what continues the call looks at limits
 
 void pause() {
 #if defined(__x86_64__)
@@ -121,15 +122,22 @@ bool SmallCall::open_needed() {
   return true;
 }
 
+/// False: it took long.
+bool SmallCall::yield() {
+  System& system = communicator_.process().system;
+  if (yielded_ns_ == 0) yielded_ns_ = system.now_ns();
+  system.yield();
+  const std::int64_t now = system.now_ns();
+  return now - std::exchange(yielded_ns_, now) < slow_yield_ns;
+}
+
 bool SmallCall::open(Rank peer) {
   CallDescriptors& lines = communicator_.lines();
   const bool crowded = communicator_.members().oversubscribed;
   for (int polls = 0; !lines.has_come(peer, sequence_); ++polls) {
     if (polls == (crowded ? yields_max : polls_max)) return false;
-    if (crowded)
-      communicator_.process().system.yield();
-    else if (polls >= polls_before_pausing)
-      pause();
+    if (crowded && !yield()) return false;
+    if (!crowded && polls >= polls_before_pausing) pause();
   }
   const auto line = lines.open(peer, sequence_);
   return line && *line != nullptr;

@@ -39,6 +39,7 @@ class SmallCall {
   void prepare();
   bool open_needed();
   bool open(Rank peer);
+  bool yield();
   void finish();
   void gather(std::size_t skipped) const;
   std::size_t own_block() const;
@@ -50,6 +51,7 @@ class SmallCall {
   std::size_t input_bytes_ = 0;                      // of a rank that has an input
   std::array<Source, limits::sources_max> sources_;  // NOLINT: only entries of ranks are initialised; of a reduction
   std::byte* output_ = nullptr;
+  std::int64_t yielded_ns_ = 0;  // when the last yield ended
   SmallPass pass_;
 };
 

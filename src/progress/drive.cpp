@@ -95,32 +95,33 @@ Waiter::Waiter(Process& process, std::span<Operation* const> operations, WhileWa
 Result<void> Waiter::pause() {
   ++rounds_;
   if (rounds_ == 1) since_ns_ = 0;
-  if (rounds_ == patient_rounds)
+  if (rounds_ == patient_rounds) {
     spin_rounds_ = static_cast<unsigned>(process_.config.integer("TUTTI_SPIN_US")) * rounds_per_us;
+    (void)passed_ns();
+  }
   if (!crowded_ && rounds_ < std::max(spin_rounds_, patient_rounds)) {
     relax();
     if (rounds_ % rounds_per_meanwhile != 0) return {};
     run_meanwhile();
-    return peer_gone() ? poll_peers() : Result<void>();
+    return look();
   }
+  if (since_ns_ == 0) (void)passed_ns();
   if (yields()) {
     if (rounds_ % yields_per_meanwhile == 0) run_meanwhile();
     process_.system.yield();
-    if (rounds_ % 256 != 0) return {};
-    return poll_peers();
+    return look();
   }
-  if (auto looked = poll_peers(); !looked) return looked;
+  if (auto looked = look(); !looked) return looked;
   run_meanwhile();
   sleep();
-  return {};
+  return look();
 }
 
-/// Calls that a peer had completed go on, so only they themselves know whether they still wait for it.
-bool Waiter::peer_gone() const {
-  return std::ranges::any_of(operations_, [](Operation* operation) {
-    const auto* communicator = operation == nullptr ? nullptr : operation->communicator();
-    return communicator != nullptr && communicator->gone().any();
-  });
+/// How long this wait has lasted. The first call begins to count: a short wait reads no clock.
+std::int64_t Waiter::passed_ns() {
+  const std::int64_t now = process_.system.now_ns();
+  if (since_ns_ == 0) since_ns_ = looked_ns_ = now;
+  return now - since_ns_;
 }
 
 /// Carries on what goes on beside the calls: a peer may wait for it. True while there is some.
@@ -152,18 +153,20 @@ bool Waiter::yields() {
   return now - yielding_since_ns_ < yields_of_start_ns;
 }
 
-Result<void> Waiter::poll_peers() {
-  const Uncancelled whole;
-  const std::int64_t now = process_.system.now_ns();
-  if (since_ns_ == 0) {
-    since_ns_ = looked_ns_ = now;
-    next_report_ns_ = now + process_.config.integer("TUTTI_STALL_REPORT_MS") * 1'000'000;
-  }
+/// To be called after each yield and sleep, which may have taken long: what came after the limit is too late, although
+/// it may be there by now.
+Result<void> Waiter::look() {
+  const std::int64_t now = passed_ns() + since_ns_;
   if (now - looked_ns_ < look_every_ns) return {};
+  const Uncancelled whole;
+  if (looked_ns_ == since_ns_)
+    next_report_ns_ = since_ns_ + process_.config.integer("TUTTI_STALL_REPORT_MS") * 1'000'000;
   looked_ns_ = now;
-  for (auto* operation : operations_)
-    if (operation != nullptr)
-      if (auto looked = operation->poll_peers(); !looked) return looked;
+  for (auto* operation : operations_) {
+    if (operation == nullptr) continue;
+    if (auto* const communicator = operation->communicator()) communicator->note_wait(now);
+    if (auto looked = operation->poll_peers(); !looked) return looked;
+  }
   if (now >= next_report_ns_) report_stall(now - since_ns_);
   return check_limit(now);
 }

@@ -39,8 +39,8 @@ class Waiter {
   bool yields();
   void run_meanwhile();
   bool run_background();
-  bool peer_gone() const;
-  Result<void> poll_peers();
+  std::int64_t passed_ns();
+  Result<void> look();
   Result<void> check_limit(std::int64_t now);
   void sleep();
   void disarm();

@@ -1,0 +1,112 @@
+// A rank comes later than another one's limit. No call waits longer for it than the limit says, however loaded the
+// machine is, and all ranks get the same error.
+#include <sched.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "support/call.h"
+#include "support/hogs.h"
+#include "support/launch_ranks.h"
+#include "support/share.h"
+
+namespace tutti::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int ranks = 3;
+constexpr int limit_ms = 200;     // of rank 0
+constexpr int late_ms = 450;      // the last rank
+constexpr std::size_t never = 1;  // a word of the board that nobody raises
+constexpr int send = kind_count, isend = kind_count + 1, all_calls = kind_count + 2;
+
+struct Load {
+  const char* name;
+  const char* transport;
+  int hogs;  ///< for each core
+};
+
+class LatePeer : public ::testing::TestWithParam<Load> {};
+INSTANTIATE_TEST_SUITE_P(Quiet, LatePeer, ::testing::Values(Load{"auto", "auto", 0}, Load{"socket", "socket", 0}),
+                         [](const auto& load) { return std::string(load.param.name); });
+INSTANTIATE_TEST_SUITE_P(Nightly, LatePeer, ::testing::Values(Load{"auto", "auto", 20}, Load{"socket", "socket", 20}),
+                         [](const auto& load) { return std::string(load.param.name); });
+
+/// Call `nth`, of so many bytes; nothing where this rank has no part in it.
+std::optional<tuttiResult_t> make(int nth, std::size_t bytes, Seat& seat, tuttiComm_t comm,
+                                  Clock::time_point& begun_at) {
+  std::vector<std::byte> memory(bytes);
+  const int last = ranks - 1;
+  if (nth < kind_count) {
+    const Kind kind = static_cast<Kind>(nth);
+    const bool to_last = kind == Kind::reduce || kind == Kind::gather;
+    CallOnRank call({.kind = kind, .type = tuttiInt32, .count = bytes / 4, .root = to_last ? last : 0}, seat.rank(),
+                    ranks);
+    call.fill(3);
+    begun_at = Clock::now();
+    return call.submit(comm);
+  }
+  tuttiRequest_t request = nullptr;
+  begun_at = Clock::now();
+  if (seat.rank() == 0) {
+    if (nth == send) return tuttiSend(memory.data(), bytes, tuttiUint8, last, comm, nullptr);
+    const auto begun = tuttiIsend(memory.data(), bytes, tuttiUint8, last, 3, comm, &request);
+    return begun == tuttiSuccess ? tuttiWait(&request, nullptr) : begun;
+  }
+  if (seat.rank() != last) return std::nullopt;
+  if (nth == send) return tuttiRecv(memory.data(), bytes, tuttiUint8, 0, comm, nullptr);
+  const auto begun = tuttiIrecv(memory.data(), bytes, tuttiUint8, 0, 3, comm, &request);
+  return begun == tuttiSuccess ? tuttiWait(&request, nullptr) : begun;
+}
+
+void expect_in_time(tuttiResult_t result, double ms, bool quiet, const std::string& words) {
+  if (result == tuttiSuccess) {
+    EXPECT_LE(ms, 1.5 * limit_ms) << "it has waited for the rank that came later";
+    return;
+  }
+  EXPECT_EQ(result, tuttiTimeout) << words;
+  if (quiet) {
+    EXPECT_LE(ms, limit_ms + 50 * patience()) << words;
+  }
+}
+
+TEST_P(LatePeer, IsWaitedForAsLongAsTheLimitSays) {
+  cpu_set_t cpus;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof cpus, &cpus), 0);
+  const Hogs hogs(GetParam().hogs * CPU_COUNT(&cpus));
+  const Team team{
+      .ranks = ranks,
+      .environment = {std::string("TUTTI_TRANSPORT=") + GetParam().transport, "TUTTI_DEBUG=NONE", "TUTTI_TUNE=off"},
+      .limit = std::chrono::seconds(GetParam().hogs > 0 ? 1'000 : 60)};
+  launch_ranks(team, [](Seat& seat) {
+    for (int nth = 0; nth < all_calls; ++nth)
+      for (const std::size_t bytes : {std::size_t{400}, std::size_t{4'000'000}}) {
+        SCOPED_TRACE(::testing::Message() << "call " << nth << " of " << bytes << " bytes, rank " << seat.rank());
+        const auto comm = seat.init_one();
+        ASSERT_NE(comm, nullptr);
+        EXPECT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+        if (seat.rank() == 0) {
+          EXPECT_TRUE(ok(tuttiCommSetTimeout(comm, limit_ms)));
+        }
+        ASSERT_TRUE(seat.meet());
+        if (seat.rank() == ranks - 1) {
+          EXPECT_FALSE(seat.board().wait_for(never, 1, std::chrono::milliseconds(late_ms)));
+        }
+        Clock::time_point begun;
+        const auto result = make(nth, bytes, seat, comm, begun);
+        const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+        const std::string words = tuttiGetLastError(comm);
+        if (seat.rank() == 0) {
+          expect_in_time(*result, ms, GetParam().hogs == 0, words);
+        } else if (result && *result != tuttiSuccess) {
+          EXPECT_EQ(*result, tuttiTimeout) << "one event, one code: " << words;
+        }
+        ASSERT_TRUE(seat.meet());
+        (void)tuttiCommAbort(comm);
+      }
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing
