@@ -209,7 +209,7 @@ void Join::state_verdict() {
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   result.gpus_meet = result.reaches_gpus != 0 && gpus_meeting_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
-    Machine machine = process_.tune->machine(cpus_, process_.log);
+    Machine machine = options_.machine ? *options_.machine : process_.tune->machine(cpus_, process_.log);
     if (spans_hosts_)
       if (const auto rates = wire_rates(process_, common_transports())) machine.wire = *rates;
     map_told_.emplace(members_.map);
@@ -317,6 +317,8 @@ Result<void> Join::locate() {
       if (known == own->end()) continue;
       told.nic = static_cast<std::uint16_t>(known->nic);
       told.mbps = known->mbps;
+      told.mtu = mtu_of(known->interface);
+      put_text(told.interface, known->interface);
     }
     return {};
   };
@@ -347,8 +349,7 @@ Result<void> Join::agreed() {
     if (result->code != 0) {
       std::string why = get_text(result->what, Lines::several);
       if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // the exchanged text is truncated
-      return Error{.code = static_cast<Code>(std::min(result->code, 8u)),
-                   .what = fmt::format("rank {} could not join: {}", rank, why)};
+      return Error{.code = code_told(result->code), .what = fmt::format("rank {} could not join: {}", rank, why)};
     }
     members_.pulls = members_.pulls && result->pulls != 0;
     members_.gpus_reach = members_.gpus_reach && result->reaches_gpus != 0;

@@ -28,6 +28,7 @@ struct JoinOptions {
   std::int64_t deadline_ns = 0;    ///< when everything must be complete (now_ns); 0: init_limit_ms from now
   cuda::SharedGpu gpu;             ///< null: host memory only
   WhileWaiting while_waiting;
+  std::optional<Machine> machine;       ///< of the parent, whose numbers its children take; empty: to be found
   std::optional<Error> refused;         ///< why this rank cannot take part: it tells the others in place of joining
   std::optional<CallLimit> call_limit;  ///< empty: TUTTI_TIMEOUT_MS
   std::size_t map_part_bytes = BootstrapLimits{}.blob_bytes_max;  ///< of the job's map, told in an exchange

@@ -17,6 +17,7 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view format_line = "tutti machine 2";
+constexpr std::string_view tried_line = "tutti machine not measured 1";
 
 std::string processor() {
   std::istringstream file(content_of("/proc/cpuinfo"));
@@ -113,6 +114,21 @@ Result<Parsed> parse(std::string_view text) {
 }
 
 }  // namespace
+
+std::string tried_file(const std::string& folder, std::string_view fingerprint) {
+  return fmt::format("{}/tried-{:016x}", folder, hash_of(fingerprint));
+}
+
+std::string tried_text(std::string_view fingerprint, std::int64_t now_s) {
+  return fmt::format("{}\nfor {}\nother work used the cores {}\n", tried_line, fingerprint, utc_text(now_s));
+}
+
+std::optional<std::int64_t> tried_in(std::string_view text, std::string_view fingerprint) {
+  if (next_line(text) != tried_line || next_line(text) != fmt::format("for {}", fingerprint)) return std::nullopt;
+  const std::string_view line = next_line(text);
+  const std::int64_t tried_s = seconds_of(line.substr(line.rfind(' ') + 1));
+  return tried_s == 0 ? std::nullopt : std::optional(tried_s);
+}
 
 std::int64_t seconds_since_1970() {
   return std::time(nullptr);

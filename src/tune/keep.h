@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ std::string fingerprint(int cores, int library_version);
 
 /// The path of the nth file in `folder`; its name is the fingerprint's hash.
 std::string machine_file(const std::string& folder, std::string_view fingerprint, int nth);
+
+/// The file that says when other work kept the numbers from being measured, and its text.
+std::string tried_file(const std::string& folder, std::string_view fingerprint);
+std::string tried_text(std::string_view fingerprint, std::int64_t now_s);
+/// When that was (seconds since 1970); nothing if the text is of another fingerprint, or damaged.
+std::optional<std::int64_t> tried_in(std::string_view text, std::string_view fingerprint);
 
 /// Now.
 std::int64_t seconds_since_1970();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "base/system.h"
 #include "exec/reduce.h"
 #include "transport/segment.h"
 #include "tune/measure_loops.h"
@@ -19,12 +20,17 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t memory_bytes = LoopFootprints::bytes.back();  // of each member
+// All ranks of a start wait for it. A quiet machine needs less.
+constexpr std::int64_t budget_ns = 800'000'000;
+constexpr std::int64_t hop_budget_ns = 100'000'000;
 
 class Measurement {
  public:
-  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : sampler_(cpus, memory, memory_bytes) {}
+  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory, std::int64_t until_ns)
+      : sampler_(cpus, memory, memory_bytes, until_ns) {}
   /// Nothing if other work left no time for measuring.
   std::optional<Machine> machine();
+  bool loaded() const { return sampler_.loaded(); }
 
  private:
   using Sample = Sampler::Sample;
@@ -150,24 +156,26 @@ Measurement::Passing Measurement::pass_on(std::size_t footprint, Loop loop) {
 
 }  // namespace
 
-std::optional<Machine> measure(const cpu_set_t& cpus) {
+std::optional<MeasuredNumbers> measure(const cpu_set_t& cpus) {
+  const std::int64_t until_ns = real_system().now_ns() + budget_ns;
   // As users' memory is, with its kind of pages.
   SegmentTable segments;
   const auto first = segments.allocate(memory_bytes, /*touch=*/false);
   const auto second = segments.allocate(memory_bytes, /*touch=*/false);
-  if (!first || !second) return Machine{};
-  const auto measured = Measurement(cpus, {*first, *second}).machine();
+  if (!first || !second) return MeasuredNumbers{};
+  Measurement measurement(cpus, {*first, *second}, until_ns);
+  const auto measured = measurement.machine();
   if (!measured) return std::nullopt;
   const auto sound = Machine::of(measured->numbers());
-  return sound ? *sound : Machine{};
+  return MeasuredNumbers{.machine = sound ? *sound : Machine{}, .quiet = !measurement.loaded()};
 }
 
 std::optional<double> measure_hop(const cpu_set_t& cpus) {
-  Sampler sampler(cpus, {nullptr, nullptr}, 0);
+  Sampler sampler(cpus, {nullptr, nullptr}, 0, real_system().now_ns() + hop_budget_ns);
   if (sampler.members() < 2) return std::nullopt;
   constexpr int samples = 5, rounds = 100;
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < samples; ++i)
+  for (int i = 0; i < samples && !sampler.late(); ++i)
     if (const auto sample = sampler.hop(rounds); sample.undisturbed) best = std::min(best, sample.seconds);
   return std::isfinite(best) ? std::optional(1e6 * best) : std::nullopt;
 }

@@ -28,18 +28,26 @@ Sampler::Sample Sampler::run(const std::function<void(int)>& work) {
   return spent;
 }
 
+Sampler::Sample Sampler::take(const std::function<Sample()>& once) {
+  const Sample sample = once();
+  ++samples_;
+  if (!sample.undisturbed) ++interrupted_;
+  disturbed_ = disturbed_ || workers_.late();
+  return sample;
+}
+
 double Sampler::best_of(const std::function<Sample()>& once) {
   double best = std::numeric_limits<double>::infinity();
   double spent = 0;
   int undisturbed = 0;
   for (int i = 0; i < repeats_max && !disturbed_ && (undisturbed < repeats_min || spent < enough_s); ++i) {
-    const Sample sample = once();
+    const Sample sample = take(once);
     spent += sample.seconds;
     if (sample.undisturbed) {
       best = std::min(best, sample.seconds);
       ++undisturbed;
     }
-    disturbed_ = undisturbed == 0 && spent > patience_s;
+    disturbed_ = disturbed_ || (undisturbed == 0 && spent > patience_s);
     if (spent > patience_s) break;
   }
   return best;
@@ -47,15 +55,15 @@ double Sampler::best_of(const std::function<Sample()>& once) {
 
 double Sampler::median_of(std::size_t uncounted, const std::function<Sample()>& once) {
   constexpr std::size_t wanted = 5;
-  for (std::size_t i = 0; i < uncounted && !disturbed_; ++i) (void)once();
+  for (std::size_t i = 0; i < uncounted && !disturbed_; ++i) (void)take(once);
   std::vector<double> samples;
   double spent = 0;
   while (!disturbed_ && samples.size() < wanted) {
-    const Sample sample = once();
+    const Sample sample = take(once);
     spent += sample.seconds;
     if (sample.undisturbed) samples.push_back(sample.seconds);
     if (spent <= patience_s) continue;
-    disturbed_ = samples.empty();
+    disturbed_ = disturbed_ || samples.empty();
     break;
   }
   if (samples.empty()) return std::numeric_limits<double>::infinity();

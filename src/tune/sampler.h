@@ -16,8 +16,9 @@ class Sampler {
   using Sample = Workers::Sample;
 
   /// `memory`: of each member, `bytes` each.
-  Sampler(const cpu_set_t& cpus, std::array<std::byte*, 2> memory, std::size_t bytes)
-      : workers_(cpus), memory_(memory), bytes_(bytes) {}
+  /// `until_ns`: see Workers.
+  Sampler(const cpu_set_t& cpus, std::array<std::byte*, 2> memory, std::size_t bytes, std::int64_t until_ns)
+      : workers_(cpus, until_ns), memory_(memory), bytes_(bytes) {}
 
   /// Finds out what starting together costs, then touches the memory. Before the memory is touched, by far the longest
   /// part when other programs run, it is known whether they do.
@@ -39,15 +40,24 @@ class Sampler {
   /// it finds, and whose stores reach memory later.
   double median_of(std::size_t uncounted, const std::function<Sample()>& once);
 
-  /// Other programs left no time for some number: nothing more is measured.
+  /// Other programs left no time for some number, or all of them took too long: nothing more is measured.
   bool disturbed() const { return disturbed_; }
+  /// Other programs ran now and then: the numbers are of a machine that does other work.
+  bool loaded() const { return interrupted_ * loaded_share > samples_; }
+  /// For long samples: the time for measuring has passed.
+  bool late() const { return workers_.late(); }
 
  private:
+  static constexpr int loaded_share = 10;
+  Sample take(const std::function<Sample()>& once);
+
   Workers workers_;
   std::array<std::byte*, 2> memory_;
   std::size_t bytes_;
   double start_s_ = 0;
   bool disturbed_ = false;
+  int samples_ = 0;
+  int interrupted_ = 0;  // of them
 };
 
 }  // namespace tutti

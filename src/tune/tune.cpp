@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kept_bytes_max = 64 * 1024;
+constexpr std::int64_t try_again_s = 3600;
 constexpr int distances_max = 4;       // of cores for which numbers are kept
 constexpr double same_distance = 1.6;  // least ratio of two hops that are not the same distance
 
@@ -52,7 +53,10 @@ Tune::Known Tune::make(const cpu_set_t& cpus, Log& log) const {
 
 Tune::Known Tune::measure_now(const cpu_set_t& cpus, const std::string& path,
                               const std::optional<KeptNumbers>& contradicted, Log& log) const {
+  const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
+  if (tried_lately(mine, log)) return {.machine = contradicted ? contradicted->machine : Machine{}};
   const auto measured = measure_.machine(cpus);
+  if (!measured) note_try(mine, log);
   if (contradicted)
     log.info(LogTopic::tune, "tune", "{}: contradicted {}; {}", path, contradicted->contradicted,
              measured ? "measured again" : "other work uses the cores: not measured again yet");
@@ -62,18 +66,39 @@ Tune::Known Tune::measure_now(const cpu_set_t& cpus, const std::string& path,
     return {};
   }
   log.info(LogTopic::tune, "tune", "measured: {:.3f} µs from rank to rank, {:.1f} GB/s read and {:.1f} GB/s written",
-           measured->hop_us, measured->read.gbps[2], measured->write.gbps[2]);
-  if (path.empty()) return {.machine = *measured};
+           measured->machine.hop_us, measured->machine.read.gbps[2], measured->machine.write.gbps[2]);
+  if (path.empty()) return {.machine = measured->machine};
+  if (!measured->quiet) {
+    log.info(LogTopic::tune, "tune", "beside other work: this process uses the numbers, and they are not kept");
+    return {.machine = measured->machine};
+  }
   const std::int64_t now_s = measure_.now_s();
-  const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
-  const std::string text = to_text(*measured, mine, now_s, contradicted.has_value());
+  const std::string text = to_text(measured->machine, mine, now_s, contradicted.has_value());
   if (auto written = write_atomically(path, text); !written) {
     log.info(LogTopic::tune, "tune", "not kept: {}", written.error().text());
-    return {.machine = *measured};
+    return {.machine = measured->machine};
   }
   // With as many digits as the next process reads: choices are kept by these numbers.
   const auto rounded = from_text(text, mine);
-  return {.machine = rounded ? rounded->machine : *measured, .path = path, .measured_s = now_s};
+  return {.machine = rounded ? rounded->machine : measured->machine, .path = path, .measured_s = now_s};
+}
+
+/// Whether other work kept this from being measured within the last hour, as a file says.
+bool Tune::tried_lately(const std::string& mine, Log& log) const {
+  if (folder_.empty()) return false;
+  const auto text = read_file(tried_file(folder_, mine), kept_bytes_max);
+  if (!text) return false;
+  const std::int64_t passed_s = measure_.now_s() - tried_in(*text, mine).value_or(0);
+  if (passed_s < 0 || passed_s >= try_again_s) return false;
+  log.info(LogTopic::tune, "tune", "other work used the cores {} min ago: not measured before an hour has passed",
+           passed_s / 60);
+  return true;
+}
+
+void Tune::note_try(const std::string& mine, Log& log) const {
+  if (folder_.empty()) return;
+  if (auto written = write_atomically(tried_file(folder_, mine), tried_text(mine, measure_.now_s())); !written)
+    log.info(LogTopic::tune, "tune", "not noted: {}", written.error().text());
 }
 
 /// Another process may have measured meanwhile, or marked the file: what is there must be what this process uses.

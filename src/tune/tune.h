@@ -15,6 +15,11 @@
 
 namespace tutti {
 
+struct MeasuredNumbers {
+  Machine machine;
+  bool quiet = true;  ///< other work did not interrupt it often, so the numbers are worth keeping
+};
+
 /// A process's knowledge of its machine. Thread-safe.
 class Tune {
  public:
@@ -24,7 +29,7 @@ class Tune {
   explicit Tune(const Machine& given) : given_(given) {}
   /// How the numbers are found. Nothing: other work made that impossible, or there is a single core.
   struct Measure {
-    std::function<std::optional<Machine>(const cpu_set_t&)> machine;
+    std::function<std::optional<MeasuredNumbers>(const cpu_set_t&)> machine;
     std::function<std::optional<double>(const cpu_set_t&)>
         hop_us;  ///< Machine::hop_us alone, in a fraction of the time
     std::function<std::int64_t()> now_s = seconds_since_1970;
@@ -33,8 +38,9 @@ class Tune {
   /// machine's cores move, and are near to each other at one start and far at the next.
   Tune(std::string folder, int library_version, Measure measure);
 
-  /// The numbers for ranks that share `cpus`. The first call may take some tenths of a second. A problem with the file
-  /// or its folder only causes a log line.
+  /// The numbers for ranks that share `cpus`. The first call may take some tenths of a second, and a second at most.
+  /// What other work kept from being measured is tried again after an hour, also by other processes; what was measured
+  /// beside other work is used and not kept. A problem with the file or its folder only causes a log line.
   Machine machine(const cpu_set_t& cpus, Log& log);
 
   /// Calls took times that contradict the numbers `machine`, as `seen` says in one line: the next start of a process
@@ -53,6 +59,8 @@ class Tune {
   Known measure_now(const cpu_set_t& cpus, const std::string& path, const std::optional<KeptNumbers>& contradicted,
                     Log& log) const;
   std::optional<KeptNumbers> kept(const std::string& path, const std::string& mine, Log& log) const;
+  bool tried_lately(const std::string& mine, Log& log) const;
+  void note_try(const std::string& mine, Log& log) const;
 
   std::optional<Machine> given_;
   std::string folder_;

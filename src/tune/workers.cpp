@@ -10,10 +10,15 @@
 namespace tutti {
 namespace {
 
-void await(const Flag& flag, std::uint64_t value) {
-  // Another program may be using the core that the other member needs.
-  for (int spins = 0; flag.load() < value;)
-    if (++spins > 10'000) sched_yield();
+/// Another program may be using the core that the other member needs.
+bool gives_way(int& spins) {
+  if (++spins <= 10'000) return false;
+  sched_yield();
+  return true;
+}
+
+void await_end(const Flag& flag, std::uint64_t value) {
+  for (int spins = 0; flag.load() < value;) gives_way(spins);
 }
 
 void move_to(int cpu) {
@@ -35,7 +40,7 @@ long times_preempted() {
 
 }  // namespace
 
-Workers::Workers(const cpu_set_t& cpus) {
+Workers::Workers(const cpu_set_t& cpus, std::int64_t until_ns) : until_ns_(until_ns) {
   if (::sched_getaffinity(0, sizeof before_, &before_) != 0) CPU_ZERO(&before_);
   for (int cpu = 0; cpu < CPU_SETSIZE && cores_.size() < 2; ++cpu)
     if (CPU_ISSET(cpu, &cpus)) cores_.push_back(cpu);
@@ -57,15 +62,26 @@ Workers::~Workers() {
   if (CPU_COUNT(&before_) > 0) (void)::sched_setaffinity(0, sizeof before_, &before_);
 }
 
+bool Workers::late() const {
+  return real_system().now_ns() >= until_ns_;
+}
+
+/// False: it is late.
+bool Workers::await(const Flag& flag, std::uint64_t value) const {
+  for (int spins = 0; flag.load() < value;)
+    if (gives_way(spins) && late()) return false;
+  return true;
+}
+
 void Workers::serve(int cpu) {
   move_to(cpu);
   for (std::uint64_t round = 1;; ++round) {
-    await(here_, round);
+    await_end(here_, round);
     if (leaving_) return;
     if (rounds_ > 0) {
       const std::uint64_t first = pong_.load();
       for (int i = 1; i <= rounds_; ++i) {
-        await(ping_, first + static_cast<std::uint64_t>(i));
+        (void)await(ping_, first + static_cast<std::uint64_t>(i));
         pong_.store(first + static_cast<std::uint64_t>(i));
       }
     } else {
@@ -83,9 +99,9 @@ Workers::Sample Workers::run(const std::function<void(int)>& work) {
   const double begin = seconds();
   if (members() > 1) here_.store(++round_);
   work(0);
-  if (members() > 1) await(there_, round_);
+  if (members() > 1) await_end(there_, round_);
   const double spent = seconds() - begin;
-  return {.seconds = spent, .undisturbed = preempted_ + times_preempted() == before};
+  return {.seconds = spent, .undisturbed = preempted_ + times_preempted() == before && !late()};
 }
 
 Workers::Sample Workers::hop(int rounds) {
@@ -94,13 +110,15 @@ Workers::Sample Workers::hop(int rounds) {
   const std::uint64_t first = ping_.load();
   here_.store(++round_);
   const double begin = seconds();
-  for (int i = 1; i <= rounds; ++i) {
+  bool in_time = true;
+  for (int i = 1; i <= rounds && in_time; ++i) {
     ping_.store(first + static_cast<std::uint64_t>(i));
-    await(pong_, first + static_cast<std::uint64_t>(i));
+    in_time = await(pong_, first + static_cast<std::uint64_t>(i));
   }
   const double spent = seconds() - begin;
-  await(there_, round_);
-  return {.seconds = spent / (2.0 * rounds), .undisturbed = preempted_ + times_preempted() == before};
+  ping_.store(first + static_cast<std::uint64_t>(rounds));  // lets the helper go on to its end
+  await_end(there_, round_);
+  return {.seconds = spent / (2.0 * rounds), .undisturbed = in_time && preempted_ + times_preempted() == before};
 }
 
 }  // namespace tutti

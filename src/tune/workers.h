@@ -16,16 +16,19 @@ namespace tutti {
 /// runs on the first core of `cpus`, the helper on the second; with one core there is no helper.
 class Workers {
  public:
-  explicit Workers(const cpu_set_t& cpus);
+  /// `until_ns` (real_system().now_ns()): when measuring must be over, whatever takes the cores.
+  Workers(const cpu_set_t& cpus, std::int64_t until_ns);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   int members() const { return helper_.joinable() ? 2 : 1; }
+  /// That time has come: what is still measured says nothing.
+  bool late() const;
 
   struct Sample {
     double seconds = 0;
-    bool undisturbed = true;  ///< no other thread had a member's core meanwhile
+    bool undisturbed = true;  ///< no other thread had a member's core meanwhile, and it was not late
   };
   /// The time until all members have done `work(member)`, from a common start.
   Sample run(const std::function<void(int)>& work);
@@ -35,7 +38,9 @@ class Workers {
 
  private:
   void serve(int cpu);
+  bool await(const Flag& flag, std::uint64_t value) const;
 
+  std::int64_t until_ns_;
   cpu_set_t before_{};
   std::vector<int> cores_;
   const std::function<void(int)>* work_ = nullptr;

@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "support/folder.h"
+#include "support/hogs.h"
 #include "tune/keep.h"
 #include "tune/measure.h"
 #include "tune/workers.h"
@@ -35,31 +36,6 @@ cpu_set_t cpus(int count) {
   for (int i = 0; i < count; ++i) CPU_SET(i, &set);
   return set;
 }
-
-/// Processes that do nothing but keep cores busy.
-class Hogs {
- public:
-  explicit Hogs(int count) {
-    for (int i = 0; i < count; ++i) pids_.push_back(begin());
-  }
-  ~Hogs() {
-    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
-    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
-  }
-  Hogs(const Hogs&) = delete;
-  Hogs& operator=(const Hogs&) = delete;
-
- private:
-  static pid_t begin() {
-    const pid_t parent = ::getpid();
-    const pid_t pid = ::fork();
-    while (pid == 0 && ::getppid() == parent) {
-    }
-    if (pid == 0) ::_exit(0);
-    return pid;
-  }
-  std::vector<pid_t> pids_;
-};
 
 Machine other_machine() {
   Machine machine;
@@ -79,7 +55,7 @@ Known known(const std::string& folder, int cores = 2, double hop_us = other_mach
     ++result.measured;
     Machine measured = other_machine();
     measured.hop_us = hop_us;
-    return measured;
+    return MeasuredNumbers{measured};
   };
   Tune tune(folder, version, {.machine = machine, .hop_us = [&](const cpu_set_t&) { return hop_us; }});
   Log log(LogLevel::none, 0, "");
@@ -192,12 +168,34 @@ TEST(Tune, KeepsNothingOfADisturbedMeasurement) {
   const Folder folder;
   const std::string at = folder / "kept";
   Tune tune(at, version,
-            {.machine = [](const cpu_set_t&) { return std::optional<Machine>(); },
+            {.machine = [](const cpu_set_t&) { return std::optional<MeasuredNumbers>(); },
              .hop_us = [](const cpu_set_t&) { return std::optional<double>(); }});
   Log log(LogLevel::none, 0, "");
   EXPECT_EQ(tune.machine(cpus(2), log), Machine{}) << "what is built in";
   EXPECT_FALSE(std::filesystem::exists(machine_file(at, fingerprint(2, version), 0)));
-  EXPECT_EQ(known(at).measured, 1) << "the next process tries again";
+  const std::string mine = fingerprint(2, version);
+  const std::string note = *read_file(tried_file(at, mine));
+  EXPECT_EQ(known(at).measured, 0) << "nobody tries again within an hour";
+  const std::int64_t tried_s = *tried_in(note, mine);
+  EXPECT_EQ(tried_in(note, fingerprint(3, version)), std::nullopt);
+  EXPECT_EQ(tried_in(note.substr(0, note.size() / 2), mine), std::nullopt);
+  write(tried_file(at, mine), tried_text(mine, tried_s - 3600));
+  EXPECT_EQ(known(at).measured, 1) << "an hour later the next process tries again";
+}
+
+TEST(Tune, UsesWhatIsMeasuredBesideOtherWorkAndKeepsItNot) {
+  const Folder folder;
+  const std::string at = folder / "kept";
+  Tune tune(at, version,
+            {.machine =
+                 [](const cpu_set_t&) {
+                   return std::optional(MeasuredNumbers{other_machine(), /*quiet=*/false});
+                 },
+             .hop_us = [](const cpu_set_t&) { return std::optional<double>(); }});
+  Log log(LogLevel::none, 0, "");
+  EXPECT_EQ(tune.machine(cpus(2), log), other_machine());
+  EXPECT_FALSE(std::filesystem::exists(machine_file(at, fingerprint(2, version), 0)));
+  EXPECT_EQ(known(at).measured, 1) << "the next job measures again";
 }
 
 TEST(Tune, WithoutMeasuringIsTheBuiltInMachine) {
@@ -242,7 +240,11 @@ TEST(Keep, SaysWhenNumbersMayBeContradicted) {
 struct Day {
   Day(const std::string& at, std::int64_t now_s)
       : tune(at, version,
-             {.machine = [this](const cpu_set_t&) { return ++measured, can_measure ? machine() : std::nullopt; },
+             {.machine =
+                  [this](const cpu_set_t&) {
+                    ++measured;
+                    return can_measure ? std::optional(MeasuredNumbers{*machine()}) : std::nullopt;
+                  },
               .hop_us = [](const cpu_set_t&) { return other_machine().hop_us; },
               .now_s = [now_s] { return now_s; }}) {}
   std::optional<Machine> machine() const {
@@ -275,7 +277,10 @@ TEST(Tune, MeasuresAgainWhatCallsContradicted) {
   Day busy(at, today_s + 3 * hour_s);
   busy.can_measure = false;
   EXPECT_EQ(busy.start(), machine) << "better than what is built in";
-  Day third(at, today_s + 3 * hour_s);
+  Day soon(at, today_s + 3 * hour_s + 60);
+  EXPECT_EQ(soon.start(), machine);
+  EXPECT_EQ(soon.measured, 0) << "the cores were in use a minute ago";
+  Day third(at, today_s + 4 * hour_s);
   third.changed = 1;
   EXPECT_EQ(third.start(), *third.machine());
   EXPECT_EQ(third.measured, 1);
@@ -316,21 +321,22 @@ TEST(Measure, GivesAPossibleMachine) {
   ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
   if (!machine) GTEST_SKIP() << "other work has the cores: nothing to be measured";
-  EXPECT_TRUE(Machine::of(machine->numbers()));
-  EXPECT_NE(machine->read, Machine{}.read) << "measured, not built in";
+  EXPECT_TRUE(Machine::of(machine->machine.numbers()));
+  EXPECT_NE(machine->machine.read, Machine{}.read) << "measured, not built in";
   cpu_set_t one;
   CPU_ZERO(&one);
   for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
     if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
   const auto alone = measure(one);
-  EXPECT_EQ(alone.value_or(Machine{}).hop_us, Machine{}.hop_us) << "one core cannot say how far it is to another";
+  EXPECT_EQ(alone.value_or(MeasuredNumbers{}).machine.hop_us, Machine{}.hop_us)
+      << "one core cannot say how far it is to another";
 }
 
 /// Of the processor, by a process that measures while each core has programs that get nine times its time.
 double busy_seconds_beside_others() {
   cpu_set_t cpus;
   EXPECT_EQ(::sched_getaffinity(0, sizeof cpus, &cpus), 0);
-  const Hogs hogs(2 * CPU_COUNT(&cpus));
+  const testing::Hogs hogs(2 * CPU_COUNT(&cpus));
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(::setpriority(PRIO_PROCESS, 0, 10) == 0 && (measure(cpus), true) ? 0 : 1);
   int status = -1;
@@ -358,7 +364,7 @@ TEST(Workers, LeaveSignalsToTheProgram) {
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
   std::array<bool, 2> takes{};
   {
-    Workers workers(cpus);
+    Workers workers(cpus, std::numeric_limits<std::int64_t>::max());
     ASSERT_EQ(workers.members(), 2);
     workers.run([&](int member) {
       sigset_t mask;

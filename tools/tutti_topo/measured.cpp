@@ -53,14 +53,14 @@ void measure_pair(const std::string& where, int one, int other, bool within, Mea
     return;
   }
   const std::string by = fmt::format("measured on CPUs {} and {}", one, other);
-  const auto numbers = machine->numbers();
+  const auto numbers = machine->machine.numbers();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::string& name = Machine::names()[i];
     if (within || name == "hop_us" || name.starts_with("far_"))
       found.constants.push_back({fmt::format("{}: {}", where, name), numbers[i], unit_of(name), by});
   }
   if (within && found.machine_file.empty())
-    found.machine_file = to_text(*machine, machine_name(2), seconds_since_1970());
+    found.machine_file = to_text(machine->machine, machine_name(2), seconds_since_1970());
 }
 
 }  // namespace
