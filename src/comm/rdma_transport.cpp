@@ -29,7 +29,7 @@ Result<bool> RdmaTransport::usable(Process& process) {
     if (!forced) return false;
     return Error{.code = Code::invalid_usage, .what = "TUTTI_TRANSPORT=rdma, but TUTTI_IB_DISABLE=1 forbids RDMA"};
   }
-  auto ports = process.rdma.ports(process.config, process.log);
+  auto ports = process.rdma.ports(process.system, process.config, process.log);
   if (ports) return true;
   if (forced) return std::move(ports).error().during("use RDMA, as TUTTI_TRANSPORT=rdma demands");
   process.log.info(LogTopic::net, "RDMA", "not used: {}", ports.error().text());
@@ -42,7 +42,7 @@ std::unique_ptr<Transport> RdmaTransport::make(Process& process, const Membershi
 
 /// A message is a post and a completion. The rate is that of copies into slots and out of them, or of the port.
 std::optional<SocketRates> RdmaTransport::rates(Process& process) {
-  auto ports = process.rdma.ports(process.config, process.log);
+  auto ports = process.rdma.ports(process.system, process.config, process.log);
   if (!ports) return std::nullopt;
   const double port_gbps = static_cast<double>(ports->front().mbps) / 8000;
   return SocketRates{.hop_us = hop_us, .message_us = message_us, .gbps = std::clamp(port_gbps, 0.1, copy_gbps)};
@@ -73,10 +73,10 @@ Ends RdmaTransport::open(const PairOfRanks& pair) {
     members_.arrivals->upgrade_by(
         [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); });
     (void)process_.service.add(members_.arrivals);  // where there is no service thread, the start has failed
-    if (auto events = process_.rdma.events(process_.log)) (void)process_.service.add(std::move(events));
   }
   RemotePlace place = remote_place(pair);
   place.upgrade = [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); };
+  place.upgrade_required = process_.config.text("TUTTI_TRANSPORT") == "rdma";
   place.decided = [this, pair](bool upgraded, const std::string& why) { say(pair, upgraded, why); };
   return ends_of(std::make_shared<RemoteChannel>(process_.system, members_.arrivals, std::move(place)));
 }
@@ -111,7 +111,7 @@ Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& gr
 Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, const std::string& own_address) {
   const std::lock_guard lock(mutex_);
   if (ports_.empty()) {
-    auto found = process_.rdma.ports(process_.config, process_.log);
+    auto found = process_.rdma.ports(process_.system, process_.config, process_.log);
     if (!found) return std::move(found).error();
     ports_ = *std::move(found);
   }
@@ -125,22 +125,32 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     const std::size_t pairs = members_.peers.size() * channels;
     auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,
                                         {.segments = &process_.segments, .ranges = ranges_},
-                                        process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1");
+                                        process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1",
+                                        {.rank = members_.rank, .name = members_.describe(members_.rank)});
     if (!opened) return std::move(opened).error();
     known = *std::move(opened);
+    // After the ports were looked up: a device may have been opened only then.
+    if (auto events = process_.rdma.events(process_.log)) (void)process_.service.add(std::move(events));
+    if (const auto trouble = ports_[index].device->windows.take_trouble())
+      process_.log.warn(members_.name,
+                        "RDMA: {} opens no memory windows: {}. Messages go through slots, which costs one more copy. "
+                        "TUTTI_IB_MEMORY_WINDOWS=0 does not try",
+                        ports_[index].device->name, *trouble);
   }
   return known;
 }
 
 void RdmaTransport::say(const PairOfRanks& pair, bool upgraded, const std::string& why) {
   if (!upgraded) pair.falls_back();
-  if (said_[static_cast<std::size_t>(pair.peer)]) return;
-  said_[static_cast<std::size_t>(pair.peer)] = true;
-  if (upgraded)
-    process_.log.info(LogTopic::net, members_.name, "{}: by RDMA over {}", members_.describe(pair.peer), why);
-  else
-    process_.log.warn(members_.name, "{}: by sockets, although both ranks have RDMA: {}", members_.describe(pair.peer),
-                      why);
+  Said& said = said_[static_cast<std::size_t>(pair.peer)];
+  const std::string who = fmt::format("{}, channel {}", members_.describe(pair.peer), pair.channel);
+  if (upgraded) {
+    if (said.over.insert(why).second) process_.log.info(LogTopic::net, members_.name, "{}: by RDMA over {}", who, why);
+  } else if (!std::exchange(said.falls_back, true) && process_.rdma.is_news(why)) {
+    process_.log.warn(members_.name,
+                      "{}: by sockets, although both ranks have RDMA: {}. TUTTI_TRANSPORT=rdma makes this an error",
+                      who, why);
+  }
 }
 
 }  // namespace tutti

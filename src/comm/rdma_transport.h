@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,12 @@ class RdmaTransport final : public Transport {
   std::mutex mutex_;  // links are made by the service thread, too
   std::vector<verbs::Port> ports_;
   std::map<std::size_t, std::shared_ptr<verbs::Endpoint>> endpoints_;  // by port
-  std::vector<bool> said_;                                             // by peer: the log has a line
+  /// What the log says of a peer's channels: each port once, and once that one is left out.
+  struct Said {
+    std::set<std::string> over;
+    bool falls_back = false;
+  };
+  std::vector<Said> said_;  // by peer
 };
 
 }  // namespace tutti

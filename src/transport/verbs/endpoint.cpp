@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,12 +32,12 @@ bool has_windows(const Port& port) {
 }  // namespace
 
 Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
-                                                 const UsableMemory& memory, bool windows) {
-  std::shared_ptr<Endpoint> endpoint(new Endpoint(port));
+                                                 const UsableMemory& memory, bool windows, Owner owner) {
+  std::shared_ptr<Endpoint> endpoint(new Endpoint(port, std::move(owner)));
   if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
   // With iWARP a write completes before the peer has its data, so memory that is sent must not be the caller's.
   if (memory.segments == nullptr || port.iwarp) return endpoint;
-  endpoint->windows_ = windows && has_windows(port);
+  endpoint->windows_ = windows && has_windows(port) && port.device->windows.passes(port);
   endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, memory,
                                    access_flag::local_write | (endpoint->windows_ ? access_flag::window_bind : 0));
   return endpoint;
@@ -69,6 +70,7 @@ Endpoint::~Endpoint() {
   take_events();
   registrations_.reset();
   if (cq_ != nullptr) (void)library().ibv_destroy_cq(cq_);
+  if (cq_ != nullptr) port.device->faults.forget(cq_);
   if (channel_ != nullptr) (void)library().ibv_destroy_comp_channel(channel_);
   if (pd_ != nullptr) (void)library().ibv_dealloc_pd(pd_);
 }
@@ -87,13 +89,16 @@ Result<std::uint32_t> Endpoint::attach(CompletionSink* sink) {
 
 bool Endpoint::poll() {
   if (broken_) return false;
+  if (has_fault()) return true;
   Completion completions[batch];
   bool any = false;
   for (int count = batch; count == batch;) {
     count = port.device->context->ops.poll_cq(cq_, batch, completions);
     if (count < 0) {
       broken_ = true;
-      fail_all(failed(port, "read completions", -count));
+      Error unread = failed(port, "read completions", -count);
+      unread.what = fmt::format("{}: {}", owner.name, unread.what);
+      fail_all(std::move(unread).at_peer(owner.rank));
       return true;
     }
     for (int i = 0; i < count; ++i) {
@@ -105,6 +110,20 @@ bool Endpoint::poll() {
   }
   if (any) armed_ = false;
   return any;
+}
+
+/// The device has said that it does not go on. It may complete nothing any more.
+bool Endpoint::has_fault() {
+  const unsigned count = port.device->faults.count();
+  if (count == seen_faults_) return false;
+  seen_faults_ = count;
+  const auto words = port.device->faults.of(cq_);
+  if (!words) return false;
+  broken_ = true;
+  fail_all({.code = Code::system,
+            .what = fmt::format("{}: its RDMA device {} has failed: {}", owner.name, port.device->name, *words),
+            .peer = owner.rank});
+  return true;
 }
 
 void Endpoint::fail_all(const Error& error) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/system.h"
@@ -29,6 +30,12 @@ constexpr std::uint64_t work_id(std::uint32_t sink, std::uint32_t word) {
   return std::uint64_t{sink} << 32 | word;
 }
 
+/// The rank that has an endpoint, for errors.
+struct Owner {
+  int rank = -1;
+  std::string name;  ///< "rank 2/8 (process 48211 on node-b)"
+};
+
 /// Polled by one thread at a time, the one that drives the communicator; sinks come and go on any thread.
 class Endpoint {
  public:
@@ -37,12 +44,13 @@ class Endpoint {
   /// `memory`: without segments, messages carry copies only. `windows`: peers may write into memory through memory
   /// windows, if the device has those.
   static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
-                                                const UsableMemory& memory = {}, bool windows = true);
+                                                const UsableMemory& memory = {}, bool windows = true, Owner owner = {});
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
   const Port port;
+  const Owner owner;
   const Library& library() const { return *port.device->library; }
   Pd* pd() const { return pd_; }
   Cq* cq() const { return cq_; }
@@ -64,9 +72,10 @@ class Endpoint {
   void poll_set(std::vector<PollItem>& items);
 
  private:
-  explicit Endpoint(Port of) : port(std::move(of)) {}
+  Endpoint(Port of, Owner by) : port(std::move(of)), owner(std::move(by)) {}
   Result<void> create(std::size_t sinks_max, std::size_t completions_max);
   void fail_all(const Error& error);
+  bool has_fault();
   void take_events();
 
   Pd* pd_ = nullptr;
@@ -77,6 +86,7 @@ class Endpoint {
   bool armed_ = false;
   bool broken_ = false;
   bool windows_ = false;
+  unsigned seen_faults_ = 0;  // of the device
   std::atomic<std::uint32_t> attached_ = 0;
   std::vector<std::atomic<CompletionSink*>> sinks_;
 };

@@ -135,10 +135,26 @@ Result<bool> Link::probed() {
   return std::ranges::all_of(queues_, [](const auto& queue) { return queue->completed() == queue->added(); });
 }
 
+/// The end whose own port says that it is down is the one to look at.
 Error Link::broken(std::string why) const {
+  if (const auto trouble = endpoint_->port.trouble())
+    return {.code = Code::remote,
+            .what = fmt::format("{}: its RDMA port {} is {}, so the connection to {} failed: {}", endpoint_->owner.name,
+                                endpoint_->port.text(), *trouble, peer_name_, why),
+            .peer = endpoint_->owner.rank};
   return {.code = Code::remote,
           .what = fmt::format("the RDMA connection to {} over {} failed: {}", peer_name_, endpoint_->port.text(), why),
           .peer = peer_};
+}
+
+/// What this end's own device does not take is no fault of the peer's. With iWARP a request is refused also when the
+/// connection has ended.
+Error Link::refused_here(const Error& error) const {
+  if (endpoint_->port.iwarp) return broken(error.text());
+  return {.code = Code::system,
+          .what = fmt::format("{}: {}", endpoint_->owner.name, error.what),
+          .sys_errno = error.sys_errno,
+          .peer = endpoint_->owner.rank};
 }
 
 void Link::stop() {

@@ -208,6 +208,7 @@ class Link final : public CompletionSink {
   void look();
   Result<void> post_receives();
   Error broken(std::string why) const;
+  Error refused_here(const Error& error) const;
 
   std::shared_ptr<Endpoint> endpoint_;
   LinkShape shape_;

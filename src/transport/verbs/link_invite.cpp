@@ -58,7 +58,7 @@ Result<void> Link::tell(QueuePair& queue, const Invitation& invitation) {
        .is_inline = true});
   auto posted = queue.post();
   if (posted) return {};
-  fail(broken(posted.error().text()));
+  fail(refused_here(posted.error()));
   return *error_;
 }
 

@@ -24,8 +24,10 @@ void Link::complete(const Completion& completion) {
   const WorkWord word{static_cast<std::uint32_t>(completion.wr_id)};
   if (completion.status != Status::success) {
     if (completion.status != Status::flushed || !error_)
-      fail(broken(fmt::format("{} (status {})", text(endpoint_->library(), completion.status),
-                              static_cast<int>(completion.status))));
+      fail(broken(fmt::format(
+          "{} (status {}){}", text(endpoint_->library(), completion.status), static_cast<int>(completion.status),
+          completion.status == Status::window_bind_error ? "; TUTTI_IB_MEMORY_WINDOWS=0 does without memory windows"
+                                                         : "")));
     return;
   }
   if (error_ || word.queue() >= queues_.size()) return;
@@ -201,7 +203,7 @@ Result<void> Link::report_credits() {
 Result<void> Link::post_receives() {
   for (auto& queue : queues_)
     if (auto posted = queue->post_receives(); !posted) {
-      fail(broken(posted.error().text()));
+      fail(refused_here(posted.error()));
       return *error_;
     }
   return {};

@@ -218,7 +218,7 @@ Result<bool> Link::flush() {
       posted = queue->post();
     }
     if (!posted) {
-      fail(broken(posted.error().text()));
+      fail(refused_here(posted.error()));
       return *error_;
     }
     all = all && *posted;

@@ -15,6 +15,7 @@ class RegisteredMemory {
 
   std::byte* data() const { return data_.get(); }
   std::size_t bytes() const { return bytes_; }
+  Mr& region() const { return *mr_; }
   std::uint32_t lkey() const { return mr_->lkey; }
   std::uint32_t rkey() const { return mr_->rkey; }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data_.get()); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -89,10 +90,24 @@ int numa_of(const std::string& device) {
   return node;
 }
 
-/// The port, or why it cannot be used.
+/// The one that is open already, if it is well: queues of other communicators use it.
+std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Library>& library, Device* device,
+                                        const std::string& name, const std::vector<std::shared_ptr<OpenDevice>>& open) {
+  const auto known = std::ranges::find(open, name, [](const auto& one) -> const std::string& { return one->name; });
+  if (known != open.end() && !(*known)->faults.of(nullptr)) return *known;
+  Context* const context = library->ibv_open_device(device);
+  if (context == nullptr) return nullptr;
+  auto opened = std::make_shared<OpenDevice>(library, context, name);
+  opened->known = library->ibv_query_device(context, &opened->attributes) == 0;
+  return opened;
+}
+
+/// The port, or why it cannot be used. Errors: invalid_usage (the filter excludes it), invalid_argument (it lacks what
+/// the filter asks for), system.
 Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, const PortFilter& filter) {
   const auto unusable = [](std::string why) { return Error{.code = Code::system, .what = std::move(why)}; };
-  if (!admits(filter.names, device->name, number)) return unusable("excluded by TUTTI_IB_HCA");
+  if (!admits(filter.names, device->name, number))
+    return Error{.code = Code::invalid_usage, .what = "excluded by TUTTI_IB_HCA"};
   PortAttributes attributes{};
   if (device->library->ibv_query_port(device->context, static_cast<std::uint8_t>(number), &attributes) != 0)
     return unusable("cannot be queried");
@@ -109,9 +124,11 @@ Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, co
     return port;
   }
   const auto gid = choose_gid(device.get(), number, attributes, filter.gid_index);
+  if (!gid && attributes.link_layer != LinkLayer::infiniband && filter.gid_index >= 0)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)};
   if (!gid && attributes.link_layer != LinkLayer::infiniband)
-    return unusable(filter.gid_index >= 0 ? fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)
-                                          : "has no GID: its network interface has no address");
+    return unusable("has no GID: its network interface has no address");
   if (gid) {
     port.gid = gid->gid;
     port.gid_index = static_cast<std::uint8_t>(gid->gid_index);
@@ -178,29 +195,40 @@ std::string Port::text() const {
   return fmt::format("{} port {} (Ethernet, {}, GID {} {})", device->name, number, rate, gid_index, verbs::text(gid));
 }
 
-Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const PortFilter& filter) {
+std::optional<std::string> Port::trouble() const {
+  PortAttributes attributes{};
+  if (device->library->ibv_query_port(device->context, number, &attributes) != 0) return "cannot be queried";
+  if (attributes.state == PortState::active) return std::nullopt;
+  return std::string(name_of(attributes.state));
+}
+
+Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const PortFilter& filter,
+                            const std::vector<std::shared_ptr<OpenDevice>>& open) {
   int count = 0;
   Device** const devices = library->ibv_get_device_list(&count);
   if (devices == nullptr) return Error{.code = Code::system, .what = "list RDMA devices", .sys_errno = errno};
   PortList list;
   for (int i = 0; i < count; ++i) {
     const std::string name = library->ibv_get_device_name(devices[i]);
-    Context* const context = library->ibv_open_device(devices[i]);
-    if (context == nullptr) {
-      list.left_out.push_back(fmt::format("{}: cannot be opened", name));
+    auto device = open_device(library, devices[i], name, open);
+    if (!device) {
+      list.left_out.push_back(fmt::format("{}: cannot be opened ({})", name, std::strerror(errno)));
+      list.unopened = true;
       continue;
     }
-    auto device = std::make_shared<OpenDevice>(library, context, name);
-    if (library->ibv_query_device(context, &device->attributes) != 0) {
+    if (!device->known) {
       list.left_out.push_back(fmt::format("{}: cannot be queried", name));
       continue;
     }
     for (int number = 1; number <= device->attributes.phys_port_cnt; ++number) {
       auto port = read_port(device, number, filter);
-      if (port)
+      if (port) {
         list.ports.push_back(*std::move(port));
-      else
-        list.left_out.push_back(fmt::format("{} port {}: {}", name, number, port.error().what));
+        continue;
+      }
+      list.left_out.push_back(fmt::format("{} port {}: {}", name, number, port.error().what));
+      list.excluded = list.excluded || port.error().code == Code::invalid_usage;
+      list.unmet = list.unmet || port.error().code == Code::invalid_argument;
     }
   }
   library->ibv_free_device_list(devices);

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "transport/verbs/cm_library.h"
+#include "transport/verbs/device_faults.h"
 #include "transport/verbs/library.h"
+#include "transport/verbs/window_trial.h"
 
 namespace tutti::verbs {
 
@@ -23,7 +25,10 @@ class OpenDevice {
   const std::shared_ptr<const Library> library;
   Context* const context;
   const std::string name;
-  DeviceAttributes attributes{};
+  DeviceAttributes attributes{};  ///< written before anybody else has the device
+  bool known = false;             ///< they could be queried
+  DeviceFaults faults;
+  WindowTrial windows;
 };
 
 /// An active port with the address at which peers reach it.
@@ -42,6 +47,8 @@ struct Port {
 
   /// "mlx5_0 port 1 (RoCE v2, 100000 Mbit/s, GID 3 ::ffff:10.0.0.1)"
   std::string text() const;
+  /// Why it cannot be used now, as the device says it: "down". Nothing: it is active.
+  std::optional<std::string> trouble() const;
 };
 
 /// What the user asks for.
@@ -57,10 +64,15 @@ bool admits(const std::string& names, const std::string& device, int port);
 struct PortList {
   std::vector<Port> ports;            ///< fastest first; those with iWARP last
   std::vector<std::string> left_out;  ///< "mlx5_1 port 1: down" for each other port, for the log
+  bool unopened = false;              ///< a device could not be opened
+  bool excluded = false;              ///< the filter leaves one out
+  bool unmet = false;                 ///< one lacks what is asked for
 };
 
-/// Opens all devices and lists their active ports. Errors: system (the list of devices cannot be read).
-Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const PortFilter& filter);
+/// Opens all devices, except those that are `open` and well, and lists their active ports. Errors: system (the list of
+/// devices cannot be read).
+Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const PortFilter& filter,
+                            const std::vector<std::shared_ptr<OpenDevice>>& open = {});
 
 /// "fe80::1" or "::ffff:10.0.0.1"
 std::string text(const Gid& gid);

@@ -243,7 +243,7 @@ bool patience_is_over(QueuePair& pair, Waits waits) {
 
 bool advance(QueuePair& pair) {
   if (pair.shared().state.load() == QpState::error) flush_sends(pair);
-  if (pair.completed == pair.posted) return false;
+  if (pair.completed == pair.posted || pair.open().dead) return false;
   const std::int64_t now = pair.process().settings().seed == 0 ? 0 : now_ns();
   while (pair.delivered < pair.posted) {
     Work& work = pair.work(pair.delivered);

@@ -19,7 +19,7 @@
 //   FAKE_VERBS_MAX_QP_WR   requests in a queue, at most (16384)
 //   FAKE_VERBS_MAX_CQE     completions in a queue, at most (65536)
 //   FAKE_VERBS_MEMLOCK     bytes that a process may register; more is refused with ENOMEM (0: no limit)
-//   FAKE_VERBS_WINDOWS     0: no memory windows; with iwarp there are none anyway (1)
+//   FAKE_VERBS_WINDOWS     0: no memory windows; with iwarp there are none anyway (1); 2: each bind is refused
 //   FAKE_VERBS_RETRY_MS    after which a request to one who does not answer ends with "retries exceeded" (50); to a
 //                          queue pair that is there but not yet ready, twenty times as much
 //   FAKE_VERBS_RNR_MS      time of one of the rnr_retry attempts while no receive is posted (1)
@@ -68,6 +68,8 @@ void fake_verbs_live(FakeVerbsLive* live);
 ///   a work request completes with the status WHAT, a number, and stops its queue pair, port_down    a work request
 ///   takes the port of its device down ("port_down:N"): a port error event, and all that is
 ///                under way ends with retries exceeded.
+///   device_fatal, cq_error, qp_fatal   a work request is the last at which the device does anything ("cq_error:N"): it
+///                goes on taking requests, completes none, and says so by an event.
 /// Nothing of a chain is posted after the request at which post_send or post_recv fails; each request counts.
 /// Returns 0, or -1 where the text says nothing that is known; then nothing was added.
 int fake_verbs_fault(const char* faults);

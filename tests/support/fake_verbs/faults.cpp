@@ -13,8 +13,9 @@ namespace tutti::testing::fake_verbs {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Point::count)> names = {
-    "open_device", "alloc_pd",  "reg_mr",    "alloc_mw",  "create_comp_channel", "create_cq", "create_qp", "modify_qp",
-    "query_port",  "query_gid", "post_send", "post_recv", "req_notify",          "poll_cq",   "status",    "port_down"};
+    "open_device",  "alloc_pd",  "reg_mr",    "alloc_mw",  "create_comp_channel", "create_cq", "create_qp", "modify_qp",
+    "query_port",   "query_gid", "post_send", "post_recv", "req_notify",          "poll_cq",   "status",    "port_down",
+    "device_fatal", "cq_error",  "qp_fatal"};
 
 std::optional<int> errno_of(const std::string& text) {
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return std::atoi(text.c_str());
@@ -36,7 +37,8 @@ bool Faults::add(const std::string& text) {
     std::getline(parts, what);
     const auto* const name = std::find(names.begin(), names.end(), point);
     const std::uint64_t calls = std::strtoull(after.c_str(), nullptr, 10);
-    const auto number = point == "port_down" ? std::optional(1) : errno_of(what);
+    const bool says_all = point == "port_down" || point == "device_fatal" || point == "cq_error" || point == "qp_fatal";
+    const auto number = says_all ? std::optional(1) : errno_of(what);
     if (name == names.end() || calls == 0 || !number || *number == 0) return false;
     added.push_back({static_cast<Point>(name - names.begin()), calls, *number});
   }

@@ -28,6 +28,9 @@ enum class Point {
   poll_cq,
   status,
   port_down,
+  device_fatal,
+  cq_error,
+  qp_fatal,
   count
 };
 

@@ -34,6 +34,7 @@ struct OpenContext : verbs::Context {
   Process* process;
   std::mutex lock;
   std::deque<verbs::AsyncEvent> events;  ///< async_fd counts them
+  std::atomic<bool> dead = false;        ///< completes nothing any more
 
   void raise(const verbs::AsyncEvent& event);
 };

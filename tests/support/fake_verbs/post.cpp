@@ -106,6 +106,20 @@ void take_port_down(QueuePair& pair, const verbs::SendWork* chain) {
     if (faults().hit(Point::port_down) != 0) pair.process().set_port(pair.open().own_device.number, false);
 }
 
+/// Likewise.
+void die(QueuePair& pair, const verbs::SendWork* chain) {
+  OpenContext& open = pair.open();
+  const auto says = [&open](const verbs::AsyncEvent& event) {
+    open.dead = true;
+    open.raise(event);
+  };
+  for (; chain != nullptr; chain = chain->next) {
+    if (faults().hit(Point::device_fatal) != 0) says({.port_num = 0, .type = verbs::EventType::device_fatal});
+    if (faults().hit(Point::cq_error) != 0) says({.cq = pair.send_cq, .type = verbs::EventType::cq_error});
+    if (faults().hit(Point::qp_fatal) != 0) says({.qp = &pair, .type = verbs::EventType::qp_fatal});
+  }
+}
+
 int accept(QueuePair& pair, SharedQp& shared, const verbs::ReceiveWork& asked) {
   if (const int fault = faults().hit(Point::post_recv)) return fault;
   if (asked.num_sge < 0 || static_cast<std::uint32_t>(asked.num_sge) > pair.cap.max_recv_sge) return EINVAL;
@@ -127,6 +141,7 @@ int post_send(verbs::Qp* qp, verbs::SendWork* chain, verbs::SendWork** bad) {
   auto& pair = *static_cast<QueuePair*>(qp);
   add(counters().posts);
   take_port_down(pair, chain);
+  die(pair, chain);
   int code = 0;
   bool waits = false;
   {

@@ -55,6 +55,7 @@ Settings read_settings() {
                     .retry_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_RETRY_MS", 50)) * ms,
                     .rnr_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_RNR_MS", 1)) * ms,
                     .windows = number_of("FAKE_VERBS_WINDOWS", 1) != 0,
+                    .refuses_binds = number_of("FAKE_VERBS_WINDOWS", 1) == 2,
                     .seed = number_of("FAKE_VERBS_SEED", 0)};
   if (settings.link == Link::iwarp) {
     settings.max_inline = std::min(settings.max_inline, iwarp_inline);

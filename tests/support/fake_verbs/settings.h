@@ -21,6 +21,7 @@ struct Settings {
   std::uint64_t memlock_bytes = 0;  ///< 0: no limit
   std::int64_t retry_ns = 0, rnr_ns = 0;
   bool windows = true;
+  bool refuses_binds = false;
   std::uint64_t seed = 0;  ///< 0: nothing is scrambled
 };
 

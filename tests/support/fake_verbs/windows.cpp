@@ -49,6 +49,7 @@ Status change_window(QueuePair& pair, const Work& work) {
   if (!Fabric::is_of_window(key) || !window.taken || window.process != pair.process().slot())
     return Status::window_bind_error;
   const std::lock_guard guard(pair.shared().lock);
+  if (pair.process().settings().refuses_binds) return Status::window_bind_error;
   if (work.opcode == verbs::WorkOpcode::bind_window) return bind(pair, work, window);
   if (window.key.load() != key || window.qp != pair.qp_num) return Status::window_bind_error;
   fabric.unbind(window);

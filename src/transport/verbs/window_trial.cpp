@@ -1,0 +1,86 @@
+#include "transport/verbs/window_trial.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/verbs/memory.h"
+#include "transport/verbs/memory_window.h"
+
+namespace tutti::verbs {
+namespace {
+
+constexpr std::int64_t limit_ns = 200'000'000;
+constexpr int looks_min = 1'000;  // on a machine on which this thread had no core meanwhile
+constexpr std::size_t bytes = 4096;
+
+/// Gets the completions of the only queue pair.
+class Outcome final : public CompletionSink {
+ public:
+  explicit Outcome(const Library& library) : library_(library) {}
+  void complete(const Completion& completion) override {
+    if (completion.status == Status::success)
+      queue_->complete(WorkWord{static_cast<std::uint32_t>(completion.wr_id)});
+    else if (!trouble_)
+      trouble_ = fmt::format("{} (status {})", text(library_, completion.status), static_cast<int>(completion.status));
+  }
+  void fail(const Error& error) override {
+    if (!trouble_) trouble_ = error.text();
+  }
+  void watch(QueuePair* queue) { queue_ = queue; }
+  const std::optional<std::string>& trouble() const { return trouble_; }
+
+ private:
+  const Library& library_;
+  QueuePair* queue_ = nullptr;
+  std::optional<std::string> trouble_;
+};
+
+/// Nothing: a window was opened and closed.
+Result<void> open_and_close(const Port& port) {
+  auto endpoint = Endpoint::open(port, 1, 8);
+  if (!endpoint) return std::move(endpoint).error();
+  auto memory = RegisteredMemory::make(*endpoint, bytes, access_flag::local_write | access_flag::window_bind);
+  if (!memory) return std::move(memory).error();
+  Outcome outcome((*endpoint)->library());
+  auto sink = (*endpoint)->attach(&outcome);
+  if (!sink) return std::move(sink).error();
+  auto queue = QueuePair::create(*endpoint, {.sends = 4, .receives = 1}, *sink, 0);
+  if (!queue) return std::move(queue).error();
+  outcome.watch(queue->get());
+  const PortAddress own{
+      .link_layer = port.link_layer, .iwarp = port.iwarp, .lid = port.lid, .mtu = port.mtu, .gid = port.gid};
+  if (auto connected = (*queue)->connect((*queue)->address(), own); !connected) return connected;
+  const auto window = MemoryWindow::make(*endpoint);
+  if (!window) return Error{.code = Code::system, .what = "no window can be made"};
+  window->open(**queue, memory->region(), {memory->data(), memory->bytes()});
+  window->close();
+  if (auto posted = (*queue)->post(); !posted) return std::move(posted).error();
+  System& system = real_system();
+  const std::int64_t until_ns = system.now_ns() + limit_ns;
+  for (int looks = 0; looks < looks_min || system.now_ns() < until_ns; ++looks) {
+    (*endpoint)->poll();
+    if (window->is_closed() || outcome.trouble()) break;
+    if (looks % 64 == 63) system.yield();
+  }
+  if (outcome.trouble()) return Error{.code = Code::system, .what = *outcome.trouble()};
+  if (!window->is_closed()) return Error{.code = Code::timeout, .what = "the device does not answer"};
+  return {};
+}
+
+}  // namespace
+
+bool WindowTrial::passes(const Port& port) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(tried_, true))
+    if (auto done = open_and_close(port); !done) trouble_ = done.error().text();
+  return !trouble_;
+}
+
+std::optional<std::string> WindowTrial::take_trouble() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(taken_, tried_)) return std::nullopt;
+  return trouble_;
+}
+
+}  // namespace tutti::verbs
