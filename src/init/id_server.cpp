@@ -34,13 +34,15 @@ struct Question {
 
 std::string write_answer(const Result<UniqueId>& id) {
   if (!id) return bad + id.error().text().substr(0, reason_bytes_max);
-  auto bytes = id->encode();
-  std::string word = good + std::string(bytes.data(), bytes.size());
-  wipe(std::as_writable_bytes(std::span(bytes)));
+  const auto bytes = id->encode();
+  std::string word;
+  word.reserve(1 + bytes.size());  // in one place, which the server wipes
+  word += good;
+  word.append(bytes.data(), bytes.size());
   return word;
 }
 
-Result<UniqueId> read_answer(const std::string& packet) {
+Result<UniqueId> read_answer(std::string_view packet) {
   if (packet.starts_with(bad))
     return Error{.code = Code::remote,
                  .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};

@@ -18,7 +18,7 @@ namespace tutti {
 /// The answer as sent over the socket, in one packet.
 std::string write_answer(const Result<UniqueId>& id);
 /// Errors: rank 0's own error; remote (not an answer of rank 0).
-Result<UniqueId> read_answer(const std::string& packet);
+Result<UniqueId> read_answer(std::string_view packet);
 
 /// The packet that a rank sends to ask for the answer.
 std::string write_question(int rank);

@@ -154,6 +154,7 @@ Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int 
   const auto got = ::recv(fd.get(), packet.data(), packet.size(), MSG_DONTWAIT);
   if (got <= 0) return std::optional<UniqueId>();
   auto id = read_answer({packet.data(), static_cast<std::size_t>(got)});
+  wipe(std::as_writable_bytes(std::span(packet)));
   if (!id) return std::move(id).error().at_peer(0);
   return std::optional(*std::move(id));
 }

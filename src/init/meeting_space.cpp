@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "init/meeting.h"
 #include "net/digest.h"
 
@@ -38,7 +39,7 @@ Result<UniqueId> read_answer(std::string_view word) {
                      : word.starts_with(bad) ? from_hex(word.substr(bad.size()))
                                              : std::nullopt;
   if (bytes && word.starts_with(bad))
-    return Error{.code = Code::remote, .what = "rank 0 could not open the meeting point: " + bytes->substr(0, 400)};
+    return Error{.code = Code::remote, .what = "rank 0 could not open the meeting point: " + printable(*bytes, 400)};
   if (!bytes || bytes->size() != sizeof(std::declval<UniqueId>().encode()))
     return Error{.code = Code::remote, .what = "the text that rank 0 gave to the launcher is not an id"};
   return UniqueId::decode(bytes->data());
@@ -55,9 +56,7 @@ Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int
     id = make();
     std::string word;
     if (id) {
-      auto bytes = id->encode();
-      word = std::string(good) + to_hex(bytes);
-      wipe(std::as_writable_bytes(std::span(bytes)));
+      word = std::string(good) + to_hex(id->encode());
     } else {
       word = std::string(bad) + to_hex(std::string_view(id.error().text()).substr(0, 400));
     }

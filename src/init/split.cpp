@@ -19,7 +19,9 @@ constexpr std::int64_t look_again_ns = 10'000'000;
 }  // namespace
 
 Regroup::Regroup(std::shared_ptr<Communicator> parent, JoinOptions options)
-    : options_(std::move(options)), parent_(std::move(parent)) {}
+    : options_(std::move(options)), parent_(std::move(parent)) {
+  options_.machine = parent_->members().machine;  // measured for it; measuring again would keep all waiting
+}
 
 Regroup::~Regroup() {
   if (watch_) parent_->process().service.remove(watch_.get());
@@ -127,7 +129,7 @@ Result<Progress> Regroup::join_by_exchange() {
   bool moved = false;
   if (!joined_) {
     auto on = join_->advance();
-    if (!on) trouble_ = std::move(on).error();
+    if (!on) trouble_ = on.error();
     if (trouble_ || *on == Progress::done) {
       joined_ = true;
       exchange_->end(trouble_);
@@ -167,6 +169,12 @@ std::string Regroup::where() const {
 SplitByColor::SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options)
     : Regroup(std::move(parent), std::move(options)),
       mine_{.color = color, .key = key, .deterministic = options_.deterministic ? 1 : 0, .secret = {}} {}
+
+SplitByColor::~SplitByColor() {
+  wipe(mine_.secret);
+  wipe(std::as_writable_bytes(std::span(choices_)));
+  wipe(std::as_writable_bytes(std::span(ids_)));
+}
 
 void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
   request_ = {.collective = Collective::all_gather,
@@ -211,7 +219,7 @@ Result<void> SplitByColor::choose_places() {
   leader_ = members.front();
   if (exchange_) {
     const Choice& first = choices_[static_cast<std::size_t>(leader_)];
-    options_.id.secret = first.secret;
+    options_.id.secret = Secret(first.secret);
     for (const Rank rank : members)
       if (choices_[static_cast<std::size_t>(rank)].deterministic != first.deterministic && !trouble_)
         trouble_ = Error{.code = Code::invalid_usage,
@@ -289,7 +297,7 @@ void CreateGroup::read_word() {
   auto id = UniqueId::decode(word_.id.data());
   if (word_.code != 0)
     trouble_ =
-        Error{.code = static_cast<Code>(std::min(word_.code, 8u)),
+        Error{.code = code_told(word_.code),
               .what = fmt::format("rank 0 could not open the meeting point: {}", get_text(word_.what, Lines::several)),
               .peer = ranks_[0]};
   else if (!id)

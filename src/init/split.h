@@ -81,13 +81,16 @@ class SplitByColor final : public Regroup {
  public:
   static constexpr int no_color = -1;
   SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options);
+  ~SplitByColor() override;
+  SplitByColor(const SplitByColor&) = delete;
+  SplitByColor& operator=(const SplitByColor&) = delete;
 
  private:
   struct Choice {
     std::int32_t color;
     std::int32_t key;
     std::int32_t deterministic;
-    Secret secret;  ///< of the new communicator, if this rank is its first; names it
+    SecretBytes secret;  ///< of the new communicator, if this rank is its first; names it
   };
   Result<Progress> arrange() override;
   Operation* current() override { return call_ ? &*call_ : nullptr; }
@@ -98,7 +101,7 @@ class SplitByColor final : public Regroup {
 
   Choice mine_;
   std::vector<Choice> choices_;
-  std::array<char, 128> id_{};
+  EncodedId id_;
   std::vector<char> ids_;
   Rank leader_ = 0;
   Request request_;
@@ -112,6 +115,9 @@ class CreateGroup final : public Regroup {
  public:
   /// `ranks` are distinct ranks of the parent, this one among them.
   CreateGroup(std::shared_ptr<Communicator> parent, std::vector<Rank> ranks, JoinOptions options);
+  ~CreateGroup() override { wipe(std::as_writable_bytes(std::span(word_.id))); }
+  CreateGroup(const CreateGroup&) = delete;
+  CreateGroup& operator=(const CreateGroup&) = delete;
 
  private:
   Result<Progress> arrange() override;

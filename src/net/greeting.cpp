@@ -50,7 +50,8 @@ Result<ConnectionKey> ConnectionKey::of(const Secret& secret) {
   ConnectionKey key;
   auto derived = hmac_sha256(secret, bytes_of("connections"));
   if (!derived) return std::move(derived).error();
-  key.secret = *derived;
+  key.secret = Secret(*derived);
+  wipe(*derived);
   auto name = hmac_sha256(secret, bytes_of("communicator"));
   if (!name) return std::move(name).error();
   key.communicator = ByteReader(*name).number<std::uint64_t>();
@@ -58,7 +59,9 @@ Result<ConnectionKey> ConnectionKey::of(const Secret& secret) {
 }
 
 Result<Secret> ConnectionKey::for_greeting(std::span<const std::byte> greeting) const {
-  return hmac_sha256(secret, greeting);
+  auto derived = hmac_sha256(secret, greeting);
+  if (!derived) return std::move(derived).error();
+  return Secret(*derived);
 }
 
 }  // namespace tutti

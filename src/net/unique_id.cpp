@@ -88,7 +88,7 @@ std::string UniqueId::where() const {
   return fmt::format("{}{}port {}", hosts, also.empty() ? " " : ", ", root.port);
 }
 
-std::array<char, 128> UniqueId::encode() const {
+EncodedId UniqueId::encode() const {
   ByteWriter writer;
   writer.number(magic);
   writer.number(version);
@@ -107,7 +107,7 @@ std::array<char, 128> UniqueId::encode() const {
   checksum.number(crc32(bytes));
   bytes.insert(bytes.end(), checksum.bytes().begin(), checksum.bytes().end());
 
-  std::array<char, id_bytes> encoded;
+  EncodedId encoded;
   std::ranges::transform(bytes, encoded.begin(), [](std::byte byte) { return static_cast<char>(byte); });
   wipe(bytes);
   return encoded;
@@ -156,7 +156,11 @@ Result<Secret> secret_from_text(std::string_view text) {
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("the secret has {} characters, at least {} are needed", text.size(),
                                      secret_text_bytes_min)};
-  return sha256(std::as_bytes(std::span(text)));
+  auto digest = sha256(std::as_bytes(std::span(text)));
+  if (!digest) return std::move(digest).error();
+  const Secret secret(*digest);
+  wipe(*digest);
+  return secret;
 }
 
 }  // namespace tutti

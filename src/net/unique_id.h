@@ -4,16 +4,35 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/system.h"
+#include "net/digest.h"
 
 namespace tutti {
 
-using Secret = std::array<std::byte, 32>;
+using SecretBytes = std::array<std::byte, 32>;
+
+/// Each copy is wiped as it ends, so none remains on the stack or in memory that was freed.
+struct Secret : SecretBytes {
+  Secret() : SecretBytes{} {}
+  explicit Secret(const SecretBytes& bytes) : SecretBytes(bytes) {}
+  Secret(const Secret&) = default;
+  Secret& operator=(const Secret&) = default;
+  ~Secret() { wipe(*this); }
+};
+
+/// The 128 bytes of an id, with its secret among them; wiped as that.
+struct EncodedId : std::array<char, 128> {
+  EncodedId() : array{} {}
+  EncodedId(const EncodedId&) = default;
+  EncodedId& operator=(const EncodedId&) = default;
+  ~EncodedId() { wipe(std::as_writable_bytes(std::span(*this))); }
+};
 
 struct UniqueId {
   SocketAddress root;                  ///< address of the bootstrap root: numeric
@@ -30,7 +49,7 @@ struct UniqueId {
 
   /// 128 bytes with a version and a checksum. They have space for 15 IPv4 or 4 IPv6 addresses; further ones are left
   /// out.
-  std::array<char, 128> encode() const;
+  EncodedId encode() const;
   /// Errors: invalid_argument (not an id, or of another version).
   static Result<UniqueId> decode(const char* bytes);
   /// A few hex digits that distinguish ids in logs without revealing the secret.

@@ -64,6 +64,17 @@ TEST(MeetInSpace, TheOthersHearWhyThereIsNone) {
   EXPECT_NE(second.error().what.find("no port is left; really = none"), std::string::npos) << second.error().what;
 }
 
+TEST(MeetInSpace, AReasonCannotSteerATerminal) {
+  std::map<std::string, std::string> values;
+  Shelf space(values);
+  const auto refuse = []() -> Result<UniqueId> { return Error{.code = Code::system, .what = "\x1b[2J is none"}; };
+  ASSERT_FALSE(meet_in_space(space, 0, 0, 0, refuse));
+  const auto heard = meet_in_space(space, 1, 0, 0, refuse);
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().text().find('\x1b'), std::string::npos);
+  EXPECT_NE(heard.error().text().find("[2J is none"), std::string::npos) << heard.error().text();
+}
+
 TEST(MeetInSpace, AnythingElseIsNoId) {
   std::map<std::string, std::string> values;
   Shelf space(values);
