@@ -6,7 +6,8 @@ add_test(NAME tidy_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}
 add_test(NAME symbols_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols_test.py)
 set_tests_properties(symbols_test PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
 add_test(NAME source_digest_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/source_digest_test.py ${CMAKE_COMMAND})
-set_tests_properties(tidy tidy_test symbols_test source_digest_test PROPERTIES LABELS house TIMEOUT 60)
+add_test(NAME promises_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/promises_test.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(tidy tidy_test symbols_test source_digest_test promises_test PROPERTIES LABELS house TIMEOUT 60)
 add_test(NAME plot_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/plot_test.py)
 set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 120 SKIP_RETURN_CODE 77)
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,6 +15,10 @@
 
 namespace tutti::testing {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double heard_limit_s = 2;
 
 enum Word : std::size_t { calls, waits, killed };
 
@@ -36,9 +41,11 @@ TEST_P(Exit, WithNoCallUnderWayAlarmsNobody) {
     ASSERT_TRUE(seat.meet());
     if (seat.rank() != 0) ::_exit(0);
     // It hears of it, and is told when it asks.
+    const auto begun = Clock::now();
     tuttiResult_t heard = tuttiSuccess;
     while (heard == tuttiSuccess && !seat.board().over()) ASSERT_TRUE(ok(tuttiCommGetAsyncError(comm, &heard)));
     EXPECT_EQ(heard, tuttiRemoteError);
+    EXPECT_LT(std::chrono::duration<double>(Clock::now() - begun).count(), heard_limit_s * patience());
     EXPECT_TRUE(fails(tuttiBarrier(comm, nullptr), tuttiRemoteError, "lost", comm));
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/in_child.h"
 #include "support/raw_client.h"
 
 namespace tutti {
@@ -135,6 +136,53 @@ TEST(FdServer, RefusesEveryWrongKey) {
     EXPECT_EQ(fetched.error().code, Code::remote);
     EXPECT_NE(fetched.error().what.find("refused"), std::string::npos);
   }
+}
+
+/// What a request gets: the status of the reply, and how many descriptors come with it.
+struct Got {
+  std::optional<FdStatus> status = {};  ///< none: it hangs up without a word
+  std::size_t descriptors = 0;
+};
+
+Got ask_as_this_user(const std::string& name, const FdRequest& request) {
+  const UniqueFd fd = raw_connect(name);
+  EXPECT_TRUE(fd);
+  (void)raw_send(fd, {reinterpret_cast<const char*>(&request), sizeof request});  // it may have hung up already
+  FdReply reply;
+  iovec bytes{&reply, sizeof reply};
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = -1;
+  // It is a reset first where the server has hung up without having read the request.
+  do got = ::recvmsg(fd.get(), &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+  Got all;
+  if (got == static_cast<ssize_t>(sizeof reply)) all.status = reply.status;
+  for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) ++all.descriptors;
+  return all;
+}
+
+/// Whoever has come by the key as another user gets neither a segment nor word of the process's end.
+TEST(FdServer, RefusesAnotherUserWithTheRightKey) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may be another user";
+  Serving serving;
+  const FdRequest segment{.key = key_of(1), .id = serving.segment().id, .generation = serving.segment().generation};
+  const FdRequest watch{.key = key_of(1), .id = FdRequest::watch};
+  EXPECT_EQ(ask_as_this_user(serving.name(), segment).descriptors, 1u);
+  EXPECT_EQ(ask_as_this_user(serving.name(), watch).status, FdStatus::granted);
+  in_child([&] {
+    ASSERT_EQ(::setresgid(65534, 65534, 65534), 0);
+    ASSERT_EQ(::setresuid(65534, 65534, 65534), 0);
+    for (const FdRequest& request : {segment, watch}) {
+      const Got got = ask_as_this_user(serving.name(), request);
+      EXPECT_EQ(got.status, FdStatus::refused);
+      EXPECT_EQ(got.descriptors, 0u);
+    }
+  });
 }
 
 TEST(FdServer, KnowsOnlySegmentsThatLive) {

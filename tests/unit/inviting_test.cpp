@@ -87,10 +87,12 @@ struct Seen {
   int messages = 0;
 };
 
-/// Overwrites memory when a message is invited into it, as a peer may at any time from then on.
+/// Overwrites memory when a message is invited into it, as a peer may at any time from then on. The window on it is
+/// open until `closed` has said otherwise: a device takes its time after the release.
 class InvitingReceiver final : public Receiver {
  public:
-  InvitingReceiver(FakeFifo& fifo, std::mt19937& random, Seen& seen) : fifo_(fifo), random_(random), seen_(seen) {}
+  InvitingReceiver(FakeFifo& fifo, std::mt19937& random, Seen& seen, int& windows)
+      : fifo_(fifo), random_(random), seen_(seen), windows_(windows) {}
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override { return expect(bytes); }
   bool arrives_in_parts() const override { return true; }
@@ -119,6 +121,8 @@ class InvitingReceiver final : public Receiver {
     invited_[taken_ + ahead] = memory;
     std::ranges::fill(memory, junk);
     ++seen_.invited;
+    ++open_;
+    ++windows_;
     return Invited::yes;
   }
   Result<void> release() override {
@@ -128,12 +132,20 @@ class InvitingReceiver final : public Receiver {
     ++seen_.messages;
     return {};
   }
-  bool closed() override { return random_() % 3 == 0; }
+  bool closed() override {
+    if (random_() % 3 != 0) return false;
+    // Those of messages that are still to come stay open.
+    windows_ -= open_ - static_cast<int>(invited_.size());
+    open_ = static_cast<int>(invited_.size());
+    return true;
+  }
 
  private:
   FakeFifo& fifo_;
   std::mt19937& random_;
   Seen& seen_;
+  int& windows_;  ///< on memory of this rank
+  int open_ = 0;  ///< of them, for this peer
   std::uint64_t taken_ = 0;
   std::map<std::uint64_t, std::span<std::byte>> invited_;
 };
@@ -184,6 +196,7 @@ std::vector<Words> results(const std::vector<Plan>& plans, std::size_t count, bo
     bindings.back().split.tile(slot_bytes, plan.items_max);
   }
   std::vector<Run> runs;
+  std::vector<int> windows(plans.size(), 0);  // open, by rank
   for (int rank = 0; rank < ranks; ++rank) {
     Links links = world.links(rank);
     links.rules = &rules;
@@ -193,7 +206,8 @@ std::vector<Words> results(const std::vector<Plan>& plans, std::size_t count, bo
         auto& ends = links.channels[static_cast<std::size_t>(channel)];
         const auto at = static_cast<std::size_t>(peer);
         ends.senders[at] = std::make_unique<LateSender>(world.fifo(channel, rank, peer), slot_bytes, *random);
-        ends.receivers[at] = std::make_unique<InvitingReceiver>(world.fifo(channel, peer, rank), *random, *seen);
+        ends.receivers[at] = std::make_unique<InvitingReceiver>(world.fifo(channel, peer, rank), *random, *seen,
+                                                                windows[static_cast<std::size_t>(rank)]);
       }
     runs.emplace_back(plans[static_cast<std::size_t>(rank)], bindings[static_cast<std::size_t>(rank)], links);
   }
@@ -206,6 +220,9 @@ std::vector<Words> results(const std::vector<Plan>& plans, std::size_t count, bo
     auto progress = runs[i].advance();
     if (!progress) return ADD_FAILURE() << progress.error().text(), std::vector<Words>();
     done[i] = *progress == Progress::done;
+    if (done[i]) {
+      EXPECT_EQ(windows[i], 0) << "rank " << i << " returns, and peers may write into its buffers";
+    }
   }
   std::vector<Words> all;
   for (const auto& own : buffers) all.push_back(own->result());

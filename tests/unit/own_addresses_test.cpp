@@ -100,5 +100,12 @@ TEST_F(AwaitedAddresses, WhoDoesNotWaitIsToldWhenToAskAgain) {
   EXPECT_LE(addresses_.next_look_ns(), system_.now_ns() + 20 * ms);
 }
 
+TEST(ListeningAddress, IsTheOnlyOneThatMayBeUsedOrAny) {
+  EXPECT_EQ(listening_address({"10.0.0.9"}), "10.0.0.9");
+  EXPECT_EQ(listening_address({"fd00::9"}), "fd00::9");
+  EXPECT_EQ(listening_address({"10.0.0.9", "10.1.0.9"}), "0.0.0.0");
+  EXPECT_EQ(listening_address({"10.0.0.9", "fd00::9"}), "::");
+}
+
 }  // namespace
 }  // namespace tutti
