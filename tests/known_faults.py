@@ -210,6 +210,30 @@ GONE = ("before", r"nobody listens"), ("while_waiting", r"root"), ("refused_and_
     "refused_and_left", r"TUTTI_NCHANNELS|nobody listens")
 
 
+LATE_CALLS = 13  # of late.c
+LATE_ALL = f"""for call in $(seq 0 {LATE_CALLS - 1}); do for rank in 0 1 2; do
+  TUTTI_JOB_ID=late$$$call TUTTI_NRANKS=3 TUTTI_RANK=$rank ./late $call $BYTES 0 2>/dev/null | sed "s/^/call $call: /" &
+done; done; wait"""
+
+
+def limits_held(outcome):
+    """Rank 0 may wait for one second; the last rank comes after three. Whoever fails has rank 0's code, 8 (timeout)."""
+    first = re.findall(r"^call (\d+): r0 call=(\d+) dt=([\d.]+) first", outcome.said, re.M)
+    if len(first) != LATE_CALLS:
+        return f"rank 0 ended {len(first)} of {LATE_CALLS} calls"
+    late = [f"call {call} succeeded after {seconds} s" for call, code, seconds in first if code == "0" and float(seconds) > 1.5]
+    late += [f"call {call} failed with {code}" for call, code, _ in first if code not in ("0", "8")]
+    others = re.findall(r"^call (\d+): r[12] call=(\d+) .* bad=(\d+)", outcome.said, re.M)
+    late += [f"call {call}: a peer has {code}" for call, code, _ in others if code not in ("0", "8")]
+    late += [f"call {call}: a peer succeeded with {bad} wrong numbers" for call, _, bad in others if bad != "0"]
+    return "; ".join(late)
+
+
+def port_is_held(outcome):
+    told = re.search(r"STARTERR \d+ \d+ dt=([\d.]+) \|.*another (?:program|process)", outcome.said)
+    return "" if told and "not tried yet" not in outcome.said else "nobody is told that another program holds the port"
+
+
 def created_groups():
     """A rank waits for another in the start of a part, by memory and by sockets."""
     for transport in ("auto", "socket"):
@@ -249,6 +273,11 @@ CASES = [
               wrong=rights_dropped, settings=by(transport), limit_s=400, together=3, root=True)
       for transport in ("auto", "cma", "mapped", "socket")),
     *created_groups(),
+    *(Case(f"late_{transport}_{size}", "no call waits for a late rank beyond its limit, and all have one code", "faults",
+           ("faults/late",), LATE_ALL, limits_held, by(transport, BYTES=size)) for transport in ("auto", "socket")
+      for size in ("400", "4000000")),
+    Case("port_in_use", "both ranks hear that another program holds the port", "faults", ("faults/worker",),
+         'cp worker "$TMPDIR"; export CASES_DIR="$TMPDIR"; mkdir "$TMPDIR/run"; exec bash ./port_in_use.sh', port_is_held, together=1),
     odd_file("lonely_fifo", "$TMPDIR/lonely"),
     odd_file("silent_fifo", "$TMPDIR/held"),
     odd_file("dev_zero", "/dev/zero"),
