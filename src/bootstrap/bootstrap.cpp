@@ -22,7 +22,7 @@ using bootstrap::Call;
 using bootstrap::Welcome;
 
 constexpr std::int64_t ms = 1'000'000;
-const std::string root_lost = "the process that made the id of the start (as a rule that of rank 0) was lost: ";
+constexpr const char* root_lost = "the process that made the id of the start (as a rule that of rank 0) was lost: ";
 /// The root sends its message when its limit has passed. This rank's limit passes a little later, so that the message
 /// arrives: on a busy machine the root's service thread may be late by some tenths of a second.
 std::int64_t grace_ns(const BootstrapLimits& limits) {

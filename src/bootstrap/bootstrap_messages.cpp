@@ -223,8 +223,7 @@ Error read_failure(const Bytes& body) {
   const auto code = reader.number<std::int32_t>();
   const auto peer = reader.number<std::int32_t>();
   std::string words = words_from(reader);
-  const bool known = code > static_cast<int>(Code::success) && code <= static_cast<int>(Code::timeout) &&
-                     code != static_cast<int>(Code::in_progress);
+  const bool known = code_told(static_cast<std::uint32_t>(code)) == static_cast<Code>(code);
   if (!reader.done() || !known || peer < -1) return malformed("failure");
   return Error{.code = static_cast<Code>(code), .what = std::move(words), .peer = peer};
 }
