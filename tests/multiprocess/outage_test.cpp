@@ -57,6 +57,15 @@ tuttiResult_t all_reduce(tuttiComm_t comm, std::vector<float>& values, std::size
   return tuttiAllReduce(values.data(), values.data(), count, tuttiFloat32, tuttiMax, comm, nullptr);
 }
 
+/// All-reduces of all the values, every second one of two alone if `some_short`, until one fails.
+tuttiResult_t until_failure(Seat& seat, tuttiComm_t comm, std::vector<float>& values, bool some_short) {
+  for (std::uint64_t call = 1;; ++call) {
+    const auto result = all_reduce(comm, values, some_short && call % 2 == 1 ? 2 : values.size());
+    if (seat.rank() == 0) seat.board().raise(under_way, call);
+    if (result != tuttiSuccess) return result;
+  }
+}
+
 class Outage : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -115,11 +124,7 @@ TEST_F(Outage, ThatLastsIsToldBetweenTheLimitAndASecondMore) {
     const auto comm = start_on(seat, net, seat.rank() % hosts);
     ASSERT_NE(comm, nullptr);
     std::vector<float> values(10'000);
-    auto result = tuttiSuccess;
-    for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
-      result = all_reduce(comm, values, call % 2 == 0 ? values.size() : 2);
-      if (seat.rank() == 0) seat.board().raise(under_way, call);
-    }
+    const auto result = until_failure(seat, comm, values, /*some_short=*/true);
     const double after_s = seconds_since_cut(seat);
     const std::string words = tuttiGetLastError(comm);
     EXPECT_EQ(result, tuttiRemoteError) << words;
@@ -151,11 +156,7 @@ TEST_F(Outage, OfLargePacketsIsToldAsThat) {
     const auto comm = start_on(seat, net, seat.rank() % hosts);
     ASSERT_NE(comm, nullptr);
     std::vector<float> values(100'000);
-    auto result = tuttiSuccess;
-    for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
-      result = all_reduce(comm, values, values.size());
-      if (seat.rank() == 0) seat.board().raise(under_way, call);
-    }
+    const auto result = until_failure(seat, comm, values, /*some_short=*/false);
     const std::string words = tuttiGetLastError(comm);
     EXPECT_EQ(result, tuttiRemoteError) << words;
     EXPECT_LE(seconds_since_cut(seat), 12 * patience()) << words;
