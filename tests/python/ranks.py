@@ -70,12 +70,17 @@ class Job:
 
 
 def start(ranks, function, *arguments):
-    """Results of `function(*arguments)` on each rank; AssertionError with the trace of the first rank that failed."""
+    """Results of `function(*arguments)` on each rank; AssertionError with the traces of all ranks that failed: the
+    one that is wrong may well make a lower rank fail too, which then tells only that the other aborted."""
     with Job(ranks, function, *arguments) as job:
         outcomes = job.outcomes()
-    for rank, outcome in enumerate(outcomes):
-        if outcome.trace or outcome.exitcode != 0:
-            raise AssertionError(f"rank {rank} of {ranks} ended with {outcome.exitcode}\n{outcome.trace}")
+    failures = [
+        f"rank {rank} of {ranks} ended with {outcome.exitcode}\n{outcome.trace}"
+        for rank, outcome in enumerate(outcomes)
+        if outcome.trace or outcome.exitcode != 0
+    ]
+    if failures:
+        raise AssertionError("\n".join(failures))
     return [outcome.value for outcome in outcomes]
 
 
