@@ -10,7 +10,7 @@ import sys
 
 PERF = sys.argv[1]
 CORES = sorted(os.sched_getaffinity(0))
-CALL = [PERF, "-b", "8", "-e", "8", "-n", "1", "-w", "0", "-T", "100"]
+CALL = [PERF, "-b", "8", "-e", "8", "-n", "1", "-w", "0", "-T", "540"]
 # What a launcher, or the script around the ranks, may have left in this test's own environment.
 LAUNCHERS = re.compile("(LOCAL_)?RANK$|(LOCAL_)?WORLD_SIZE$|MASTER_|OMPI_|PMIX?_|MPI_LOCAL|SLURM_|TUTTI_(RANK|NRANKS)")
 CLEAN = {name: value for name, value in os.environ.items() if not LAUNCHERS.match(name)}
@@ -20,7 +20,7 @@ def cores_of(ranks, *options):
     """Runs a process for each rank's variables; the core that the table names for each, or None."""
     started = [subprocess.Popen([*CALL, *options], env={**CLEAN, **variables, "TUTTI_JOB_ID": f"pin_test {os.getpid()}"},
                                 stdout=subprocess.PIPE, text=True) for variables in ranks]
-    text = "".join(process.communicate(timeout=100)[0] for process in started)
+    text = "".join(process.communicate(timeout=560)[0] for process in started)
     rows = re.findall(r"(?m)^#  Rank +(\d+) Pid +\d+(?: Core +(\d+))?$", text)
     return [int(core) if core else None for _, core in sorted(rows, key=lambda row: int(row[0]))]
 

@@ -3,11 +3,11 @@
 # perf_test(NAME PROGRAM ARGUMENTS...): must end with exit status 0.
 function(perf_test NAME PROGRAM)
   add_test(NAME perf_${NAME} COMMAND ${PROGRAM}_perf ${ARGN})
-  set_tests_properties(perf_${NAME} PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
+  set_tests_properties(perf_${NAME} PROPERTIES LABELS multiprocess TIMEOUT 600 ENVIRONMENT TUTTI_TUNE=off)
 endfunction()
 
 # All features of each collective, with small data: sizes from zero to beyond the small-call limits.
-set(quick -n 2 -w 1 -c 1 -T 100)
+set(quick -n 2 -w 1 -c 1 -T 540)
 foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter scan ex_scan sendrecv)
   perf_test(${collective} ${collective} --procs 2 -b 8 -e 1M -f 8 ${quick})
   perf_test(${collective}_types ${collective} --procs 3 -b 40 -e 40K -d all -o all -r all -f 32 ${quick} --verify)
@@ -61,20 +61,20 @@ find_package(Python3 3.9 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_compare COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/compare/compare --tutti $<TARGET_FILE:tutti>
                                      --libraries tutti,tutti-malloc,limits --rounds 2 --ms 2 --sizes 8,32K)
-  set_tests_properties(perf_compare PROPERTIES LABELS multiprocess TIMEOUT 120)
+  set_tests_properties(perf_compare PROPERTIES LABELS multiprocess TIMEOUT 600)
 endif()
 
 # On which core a rank runs, by what launchers say.
 if(Python3_FOUND)
   add_test(NAME perf_pin COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/pin_test.py $<TARGET_FILE:all_reduce_perf>)
-  set_tests_properties(perf_pin PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
+  set_tests_properties(perf_pin PROPERTIES LABELS multiprocess TIMEOUT 600 ENVIRONMENT TUTTI_TUNE=off)
 endif()
 
 # perf/choice: checks that it measures and counts, not its result on a loaded machine.
 if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_choice COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/choice/choice --quick --perf $<TARGET_FILE_DIR:all_reduce_perf>
                                     --collectives broadcast --buffers malloc --end 64K --iterations 1)
-  set_tests_properties(perf_choice PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off
+  set_tests_properties(perf_choice PROPERTIES LABELS multiprocess TIMEOUT 600 ENVIRONMENT TUTTI_TUNE=off
                                               PASS_REGULAR_EXPRESSION "all . [1-9][0-9]* . [0-9.]+ ")
 endif()
 
@@ -118,7 +118,7 @@ if(TARGET fake_cuda)
     add_test(NAME perf_limits_table_wrong COMMAND Python3::Interpreter ${limits})
     list(APPEND limits_tests perf_limits_table perf_limits_table_late perf_limits_table_wrong)
   endif()
-  set_tests_properties(${limits_tests} PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT "TUTTI_TUNE=off;${fake}")
+  set_tests_properties(${limits_tests} PROPERTIES LABELS multiprocess TIMEOUT 600 ENVIRONMENT "TUTTI_TUNE=off;${fake}")
   foreach(trouble old refused wrong)
     set_property(TEST perf_limits_nccl_${trouble} APPEND PROPERTY ENVIRONMENT FAKE_NCCL=${trouble})
   endforeach()

@@ -19,8 +19,8 @@ tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
 tutti_api_test(bad_wire)
 tutti_api_test(pair_ways)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
-tutti_api_test(last_call TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
-tutti_api_test(random_ends TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(last_call TIMEOUT 600 ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(random_ends TIMEOUT 600 ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(rest)
 tutti_api_test(many_starts)
 if(NOT TUTTI_SANITIZE)  # whose runtime knows one copy
@@ -90,7 +90,7 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
   foreach(launcher plain torchrun mpirun hydra srun)
     add_test(NAME launcher_${launcher} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/launchers_test.py
                                        ${launcher} $<TARGET_FILE:env_rank> $<TARGET_FILE:all_reduce_perf>)
-    set_tests_properties(launcher_${launcher} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77)
+    set_tests_properties(launcher_${launcher} PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77)
   endforeach()
 endif()
 
@@ -98,7 +98,7 @@ endif()
 if(TUTTI_BUILD_PERF AND TARGET tutti-topo AND NOT TUTTI_SANITIZE)
   add_test(NAME closed_stdio_programs COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/closed_stdio_test.py
                                               ${PROJECT_BINARY_DIR})
-  set_tests_properties(closed_stdio_programs PROPERTIES LABELS multiprocess TIMEOUT 300 PROCESSORS 2 ENVIRONMENT TUTTI_TUNE=off)
+  set_tests_properties(closed_stdio_programs PROPERTIES LABELS multiprocess TIMEOUT 600 PROCESSORS 2 ENVIRONMENT TUTTI_TUNE=off)
 endif()
 
 # By RDMA over fake devices without immediates, which rdma_cm connects.

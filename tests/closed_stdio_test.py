@@ -16,7 +16,7 @@ import uuid
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).parent.parent.resolve()
-LIMIT_S = 120
+LIMIT_S = 300
 STREAMS = (0, 1, 2)
 CLOSED = [closed for n in range(4) for closed in itertools.combinations(STREAMS, n)]
 failures, checks = [], 0

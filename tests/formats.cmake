@@ -13,4 +13,4 @@ foreach(name msccl mscclpp)
 endforeach()
 
 add_test(NAME tutti_plan COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tutti_plan_test $<TARGET_FILE:tutti-plan>)
-set_tests_properties(tutti_plan PROPERTIES LABELS "unit;proof" TIMEOUT 300)
+set_tests_properties(tutti_plan PROPERTIES LABELS "unit;proof" TIMEOUT 600)

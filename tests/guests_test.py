@@ -51,7 +51,7 @@ def has_siw():
     return any(pathlib.Path("/lib/modules").glob("*/updates/siw.ko"))
 
 
-def run(name, command, settings, limit_s=120):
+def run(name, command, settings, limit_s=300):
     """Runs a command of a guest; True, or prints what it said."""
     began = time.monotonic()
     try:
@@ -78,7 +78,7 @@ def carried_right(name, path):
     return False
 
 
-def perf(build, settings, arguments, programs=PROGRAMS, limit_s=120):
+def perf(build, settings, arguments, programs=PROGRAMS, limit_s=300):
     good = True
     for program in programs:
         with tempfile.TemporaryDirectory() as folder:
@@ -173,7 +173,7 @@ def suffer(name, program, news, witness, good):
     if name == "stopped":
         news.recvfrom(1)  # until the witness has had its time
         program.kill()
-    rest, _ = program.communicate(timeout=120)
+    rest, _ = program.communicate(timeout=300)
     if not name.endswith("link_down"):
         return True
     news.recvfrom(1)
@@ -201,7 +201,7 @@ def fault(build, settings, number, name, good):
             return suffer(name, program, news, witness, good)
         _, other = news.recvfrom(16)
         began = time.monotonic()
-        rest, _ = program.communicate(timeout=120)
+        rest, _ = program.communicate(timeout=300)
         took = time.monotonic() - began
         news.sendto(b"!", other)
         right = program.returncode != 0 and f"rank {sufferer}" in rest and took < limit_s
@@ -240,7 +240,7 @@ def outage(build, settings):
         await_packets(500)
         lost = lose_everything(OUTAGE_S)
         survived = program.poll() is None and lost > 0
-    rest, _ = program.communicate(timeout=120)
+    rest, _ = program.communicate(timeout=300)
     good = survived and program.returncode == 0
     print(f"outage: {'ok' if good else 'FAILED'}, exit status {program.returncode}, {'' if survived else 'not '}in mid-run, "
           f"{lost} packets lost, {counts()['completer_retry_err']} repeats", flush=True)

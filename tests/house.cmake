@@ -7,9 +7,9 @@ add_test(NAME symbols_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_D
 set_tests_properties(symbols_test PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
 add_test(NAME source_digest_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/source_digest_test.py ${CMAKE_COMMAND})
 add_test(NAME promises_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/promises_test.py ${PROJECT_SOURCE_DIR})
-set_tests_properties(tidy tidy_test symbols_test source_digest_test promises_test PROPERTIES LABELS house TIMEOUT 60)
+set_tests_properties(tidy tidy_test symbols_test source_digest_test promises_test PROPERTIES LABELS house TIMEOUT 600)
 add_test(NAME plot_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/plot_test.py)
-set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 120 SKIP_RETURN_CODE 77)
+set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 600 SKIP_RETURN_CODE 77)
 
 # A sanitizer adds symbols and state of its own, so these ask plain builds only.
 if(NOT TUTTI_SANITIZE)
@@ -28,10 +28,10 @@ if(NOT TUTTI_SANITIZE)
   add_test(NAME state COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py state
                               ${PROJECT_SOURCE_DIR}/src ${archives} $<TARGET_OBJECTS:tutti>
            COMMAND_EXPAND_LISTS)
-  set_tests_properties(exports state PROPERTIES LABELS house TIMEOUT 60)
+  set_tests_properties(exports state PROPERTIES LABELS house TIMEOUT 600)
 
   add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/run ${PROJECT_BINARY_DIR})
-  set_tests_properties(install PROPERTIES LABELS install TIMEOUT 120)
+  set_tests_properties(install PROPERTIES LABELS install TIMEOUT 600)
 endif()
 
 # Every header compiles alone, the public one also as C99: one source per header, on demand (target tutti_headers).

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 SKIPPED = 77
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 def skip(why):
@@ -283,7 +283,7 @@ def check(launcher, env_rank, perf):
         sys.exit(f"ranks {ranks} said who they are\n{said}")
     if said.count(f"agreed by {launcher.way}") != 2 * launcher.ranks:
         sys.exit(f"not every rank met by {launcher.way}\n{said}")
-    table = launcher.run([perf, "-b", "8", "-e", "64K", "-f", "64", "-n", "2", "-w", "1", "-c", "1", "-T", "100"],
+    table = launcher.run([perf, "-b", "8", "-e", "64K", "-f", "64", "-n", "2", "-w", "1", "-c", "1", "-T", "540"],
                          clean_environment() | {"TUTTI_DEBUG": "WARN"})
     if not re.search(r"Out of bounds values : 0 ", table):
         sys.exit(f"no table, or wrong values\n{table}")

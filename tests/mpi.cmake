@@ -15,13 +15,13 @@ foreach(name ${TUTTI_MPI_FOUND})
   foreach(part same between progress mixed communicators errors callbacks late off programs)
     add_test(NAME mpi_${part}_${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/mpi_test.py ${part} ${name}
                                               ${PROJECT_BINARY_DIR})
-    set_tests_properties(mpi_${part}_${name} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77
+    set_tests_properties(mpi_${part}_${name} PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
                                                         ENVIRONMENT TUTTI_TUNE=off)
   endforeach()
   # Also with what is freed poisoned, as packed data and types that the program has freed would be.
   add_test(NAME mpi_same_poisoned_${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/mpi_test.py same ${name}
                                                   ${PROJECT_BINARY_DIR})
-  set_tests_properties(mpi_same_poisoned_${name} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77
+  set_tests_properties(mpi_same_poisoned_${name} PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
                                                             ENVIRONMENT "TUTTI_TUNE=off;LD_PRELOAD=$<TARGET_FILE:poison>")
   # At night, mpi4py's own tests, where a package index has it.
   foreach(ranks 2 3 4)
@@ -36,5 +36,5 @@ endforeach()
 if(TUTTI_MPI_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_mpi_interposer COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/perf/compare/compare --mpi-interposer
                                             --tutti $<TARGET_FILE:tutti> --rounds 2 --ms 2 --sizes 8,32K)
-  set_tests_properties(perf_mpi_interposer PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
+  set_tests_properties(perf_mpi_interposer PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 ENVIRONMENT TUTTI_TUNE=off)
 endif()

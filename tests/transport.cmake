@@ -40,7 +40,7 @@ endif()
 add_test(NAME fifo_iwarp COMMAND fifo_test --gtest_filter=*rdma*)
 add_test(NAME verbs_link_iwarp COMMAND verbs_link_test
                                        --gtest_filter=VerbsLink.*:-*SegmentsAre*:*RegisteredRanges*:*AChangeBefore*:*AKeyOf*:*WritesOutside*:*AfterAStop*)
-set_tests_properties(fifo_iwarp verbs_link_iwarp PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT FAKE_VERBS_LINK=iwarp)
+set_tests_properties(fifo_iwarp verbs_link_iwarp PROPERTIES LABELS unit TIMEOUT 600 ENVIRONMENT FAKE_VERBS_LINK=iwarp)
 
 # What the declarations of libibverbs' binary interface are compared with, where it is installed.
 find_path(IBVERBS_INCLUDE infiniband/verbs.h)

@@ -27,7 +27,7 @@ def expect(what, got, wanted):
 
 def run(*arguments, **settings):
     environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
-    return subprocess.run([TOPO, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+    return subprocess.run([TOPO, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
                           env=environment)
 
 

@@ -11,7 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = ("docs/frameworks.md", "python/README.md", "python/tutti/__init__.py")
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 def programs(page):

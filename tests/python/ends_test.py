@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import uuid
 
-LIMIT_S = 120  # against hangs alone
+LIMIT_S = 300  # against hangs alone
 
 START = """
 import atexit, builtins, functools, gc, multiprocessing, os, pathlib, subprocess, sys, threading, types

@@ -9,7 +9,7 @@ import uuid
 
 import tutti
 
-LIMIT_S = 120  # against hangs alone
+LIMIT_S = 300  # against hangs alone
 _fork = multiprocessing.get_context("fork")
 
 
