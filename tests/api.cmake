@@ -113,7 +113,7 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
   foreach(part one siw two faults loss three product)
     add_test(NAME guests_${part} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/guests_test.py
                                          ${PROJECT_BINARY_DIR} ${part})
-    set_tests_properties(guests_${part} PROPERTIES LABELS multiprocess TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2)
+    set_tests_properties(guests_${part} PROPERTIES LABELS multiprocess TIMEOUT 1600 SKIP_RETURN_CODE 77 PROCESSORS 2)
   endforeach()
   set_tests_properties(guests_loss guests_three guests_product PROPERTIES LABELS nightly)
   set_tests_properties(guests_product PROPERTIES TIMEOUT 3600)

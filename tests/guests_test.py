@@ -314,7 +314,7 @@ def main():
         return SKIPPED
     build, part = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     command = [HERE / "support" / "vm" / "vm-run", "--nodes", str(PARTS[part]),
-               "--timeout", "3000" if part == "product" else "600", "--",
+               "--timeout", "3000" if part == "product" else "1500", "--",
                sys.executable, HERE / "guests_test.py", "--inside", build, part]
     return subprocess.run(command, check=False).returncode
 

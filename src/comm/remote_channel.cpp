@@ -106,6 +106,7 @@ Result<bool> RemoteChannel::upgrade() {
   sender_ = std::move(outcome.sender);
   receiver_ = std::move(outcome.receiver);
   kept_ = std::move(outcome.kept);
+  if (outcome.failure) return std::move(*outcome.failure).during("connect to " + place_.who).at_peer(place_.peer);
   if (place_.decided) place_.decided(sender_ != nullptr, outcome.why);
   lacks_upgrade_ = !sender_ && place_.upgrade_required;
   if (!lacks_upgrade_) return true;

@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t magic = 0x6d64'7269'7474'7574;  // "tuttirdm"
-constexpr std::uint32_t version = 3;
+constexpr std::uint32_t version = 4;
 constexpr std::int64_t probe_limit_ns = 10'000'000'000;
 constexpr std::int64_t look_ns = 1'000'000;
 constexpr std::string_view connecting = "connects", listening = "listens", calling = "calls by rdma_cm";
@@ -39,6 +39,10 @@ void write_address(ByteWriter& writer, const verbs::LinkAddress& at) {
   }
   writer.number(at.ring);
   writer.number(at.rkey);
+}
+
+Error out_of_turn() {
+  return {.code = Code::remote, .what = "the agreement on RDMA failed: a frame out of turn"};
 }
 
 verbs::LinkAddress read_address(ByteReader& reader) {
@@ -117,16 +121,12 @@ RdmaUpgrade::RdmaUpgrade(System& system, Socket socket, bool connects, const Sec
 bool RdmaUpgrade::advance() {
   while (state_ != State::decided) {
     auto next = step();
-    if (!next) {
-      stay(next.error().text());
-      return true;
-    }
-    if (*next == state_) {
+    if (next && *next == state_) {
       if (system_.now_ns() < give_up_ns_) return false;
-      stay("no answer to the offer of RDMA");
-      return true;
+      next = Error{.code = Code::timeout, .what = "the agreement on RDMA failed: the other end does not answer"};
     }
-    state_ = *next;
+    state_ = next ? *next : State::decided;
+    if (!next) fail(std::move(next).error());
   }
   return true;
 }
@@ -137,6 +137,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::step() {
     case State::begin: return begin();
     case State::offer: return hear_offer();
     case State::join: return join();
+    case State::peer_join: return hear_joined();
     case State::probe: return probe();
     case State::verdict: return hear_verdict();
     case State::say: {
@@ -149,10 +150,11 @@ Result<RdmaUpgrade::State> RdmaUpgrade::step() {
   return State::decided;
 }
 
-void RdmaUpgrade::stay(std::string why) {
+/// What the other end has sent, or will send, of the agreement would be taken for data.
+void RdmaUpgrade::fail(Error error) {
   agreed_ = false;
-  why_ = std::move(why);
-  state_ = State::decided;
+  why_ = error.text();
+  failure_ = std::move(error);
 }
 
 Result<void> RdmaUpgrade::send(const RdmaFrame& frame) {
@@ -164,13 +166,14 @@ Result<void> RdmaUpgrade::send(const RdmaFrame& frame) {
   return {};
 }
 
-Result<std::optional<RdmaFrame>> RdmaUpgrade::receive() {
+Result<std::optional<RdmaFrame>> RdmaUpgrade::receive(RdmaFrame::Kind wanted) {
   if (auto flushed = wire_.flush(); !flushed) return std::move(flushed).error();
   auto bytes = wire_.take(RdmaFrame::bytes);
   if (!bytes) return std::move(bytes).error();
   if (!*bytes) return std::optional<RdmaFrame>();
   auto frame = RdmaFrame::read(**bytes, secret_, connects_ ? listening : connecting);
   if (!frame) return std::move(frame).error();
+  if (frame->kind != wanted) return out_of_turn();
   return std::optional(*std::move(frame));
 }
 
@@ -189,7 +192,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::begin() {
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
-  auto heard = receive();
+  auto heard = receive(RdmaFrame::Kind::offer);
   if (!heard) return std::move(heard).error();
   if (!*heard) return State::offer;
   const RdmaFrame& offer = **heard;
@@ -198,6 +201,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
     return State::say;
   }
   if (!connects_) return answer(offer);
+  awaits_joined_ = link_->iwarp();
   if (auto ready = link_->connect(offer.at); !ready) return give_verdict(ready.error().text());
   if (!link_->iwarp()) return begin_probe();
   if (auto called = call(offer); !called) return give_verdict(called.error().text());
@@ -211,15 +215,37 @@ Result<void> RdmaUpgrade::call(const RdmaFrame& offer) {
   return link_->call({.address = offer.at.port.gid, .port = offer.cm_port}, *token);
 }
 
-/// The end that listens is connected in the moment in which the other is, so it learns of both.
 Result<RdmaUpgrade::State> RdmaUpgrade::join() {
   auto joined = link_->joined();
-  if (joined && !*joined && system_.now_ns() < probe_until_ns_) return State::join;
-  const std::string refusal = !joined ? joined.error().text() : *joined ? "" : "rdma_cm has not connected";
-  if (connects_) return refusal.empty() ? begin_probe() : give_verdict(refusal);
-  agreed_ = refusal.empty();
+  const bool waits = joined && !*joined && system_.now_ns() < probe_until_ns_;
+  if (waits) return connects_ ? Result<State>(State::join) : hear_that_peer_gave_up();
+  std::string refusal = !joined ? joined.error().text() : *joined ? "" : "rdma_cm has not connected";
+  if (!connects_) return tell_joined(std::move(refusal), State::verdict);
+  return refusal.empty() ? State::peer_join : give_verdict(std::move(refusal));
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::hear_that_peer_gave_up() {
+  auto heard = receive(RdmaFrame::Kind::verdict);
+  if (!heard) return std::move(heard).error();
+  if (!*heard) return State::join;
+  if ((*heard)->refusal.empty()) return out_of_turn();
+  return tell_joined((*heard)->refusal, State::say);
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::tell_joined(std::string refusal, State next) {
   why_ = refusal;
-  return State::say;
+  if (auto sent = send({.kind = RdmaFrame::Kind::joined, .refusal = std::move(refusal)}); !sent)
+    return std::move(sent).error();
+  return next;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::hear_joined() {
+  auto heard = receive(RdmaFrame::Kind::joined);
+  if (!heard) return std::move(heard).error();
+  if (!*heard) return State::peer_join;
+  awaits_joined_ = false;
+  if (!why_.empty()) return State::say;  // the verdict was given before
+  return (*heard)->refusal.empty() ? begin_probe() : give_verdict((*heard)->refusal);
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::begin_probe() {
@@ -233,7 +259,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::give_verdict(std::string refusal) {
   why_ = refusal;
   const RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict, .refusal = std::move(refusal)};
   if (auto sent = send(verdict); !sent) return std::move(sent).error();
-  return State::say;
+  return awaits_joined_ ? State::peer_join : State::say;
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::answer(const RdmaFrame& offer) {
@@ -241,7 +267,9 @@ Result<RdmaUpgrade::State> RdmaUpgrade::answer(const RdmaFrame& offer) {
   if (auto made = make_answer(offer, own); !made) own.refusal = made.error().text();
   why_ = own.refusal;
   if (auto sent = send(own); !sent) return std::move(sent).error();
-  return own.refusal.empty() ? State::verdict : State::say;
+  if (!own.refusal.empty()) return State::say;
+  probe_until_ns_ = system_.now_ns() + probe_limit_ns;
+  return link_->iwarp() ? State::join : State::verdict;
 }
 
 Result<void> RdmaUpgrade::make_answer(const RdmaFrame& offer, RdmaFrame& own) {
@@ -269,15 +297,12 @@ Result<RdmaUpgrade::State> RdmaUpgrade::probe() {
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_verdict() {
-  if (link_->iwarp()) (void)link_->joined();  // if it fails here, it fails at the other end, whose verdict says so
-  auto heard = receive();
+  auto heard = receive(RdmaFrame::Kind::verdict);
   if (!heard) return std::move(heard).error();
   if (!*heard) return State::verdict;
-  agreed_ = (*heard)->kind == RdmaFrame::Kind::verdict && (*heard)->refusal.empty();
-  why_ = (*heard)->refusal;
-  if (!agreed_ || !link_->iwarp()) return State::say;
-  probe_until_ns_ = system_.now_ns() + probe_limit_ns;
-  return State::join;
+  agreed_ = why_.empty() && (*heard)->refusal.empty();
+  if (why_.empty()) why_ = (*heard)->refusal;
+  return State::say;
 }
 
 std::int64_t RdmaUpgrade::poll_set(std::vector<PollItem>& items) const {
@@ -286,14 +311,13 @@ std::int64_t RdmaUpgrade::poll_set(std::vector<PollItem>& items) const {
     link_->poll_set_to_probe(items);
     return system_.now_ns() + look_ns;
   }
-  if (state_ == State::join || (state_ == State::verdict && link_->iwarp())) items.push_back(link_->interest_to_join());
-  if (state_ == State::join) return probe_until_ns_;
-  items.push_back(wire_.interest());
-  return give_up_ns_;
+  if (state_ == State::join) items.push_back(link_->interest_to_join());
+  if (state_ != State::join || !connects_) items.push_back(wire_.interest());
+  return state_ == State::join ? probe_until_ns_ : give_up_ns_;
 }
 
 ChannelUpgrade::Outcome RdmaUpgrade::take() {
-  Outcome outcome{.socket = std::move(wire_).take_socket(), .kept = link_, .why = why_};
+  Outcome outcome{.socket = std::move(wire_).take_socket(), .kept = link_, .why = why_, .failure = failure_};
   if (!agreed_) return outcome;
   outcome.why = link_->over();
   outcome.sender = std::make_unique<verbs::LinkSender>(link_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,17 +17,18 @@ class ChannelUpgrade {
  public:
   virtual ~ChannelUpgrade() = default;
 
-  /// True once it is decided. Never blocks. What goes wrong is a reason to stay with the connection.
+  /// True once it is decided. Never blocks. A wire that cannot be used is a reason to stay with the connection.
   virtual bool advance() = 0;
   /// Adds the handles to wait for; returns the latest time for the next advance.
   virtual std::int64_t poll_set(std::vector<PollItem>& items) const = 0;
 
   struct Outcome {
-    Socket socket;                            ///< the connection, with nothing of the agreement left in it
+    Socket socket;                            ///< the connection
     std::unique_ptr<Sender> sender = {};      ///< null: the channel stays with its connections
     std::unique_ptr<Receiver> receiver = {};  ///< set if sender is
     std::shared_ptr<void> kept = {};          ///< to be kept while the peer may still send
     std::string why = {};                     ///< the wire and device, or why there is none
+    std::optional<Error> failure = {};  ///< the agreement broke off, and parts of it may be left in the connection
   };
   /// Once decided; the upgrade must not be used afterwards.
   virtual Outcome take() = 0;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 
 #include "base/unique_fd.h"
 #include "exports.h"
@@ -38,6 +39,7 @@ struct Introduction {
 
 struct ConnectionEvent : verbs::CmEvent {
   Introduction introduction;
+  std::int64_t not_before_ns = 0;
 };
 
 struct EventChannel : verbs::CmChannel {
@@ -113,6 +115,13 @@ bool start(std::uint32_t number, const Introduction& peer, bool listens) {
   verbs::QpAttributes sends{.qp_state = verbs::QpState::ready_to_send, .rnr_retry = 7};
   return ibv_modify_qp(pair, &sends,
                        q::state | q::timeout | q::retry_count | q::rnr_retry | q::sq_psn | q::max_rd_atomic) == 0;
+}
+
+void set_deaf(const Identifier& id, bool deaf) {
+  if (QueuePair* const pair = find(id.queue_pair)) {
+    const std::lock_guard guard(pair->shared().lock);
+    pair->shared().deaf = deaf;
+  }
 }
 
 void watch(Identifier& id) {
@@ -238,8 +247,11 @@ int rdma_connect(verbs::CmId* id, verbs::CmParameters* parameters) {
 
 int rdma_accept(verbs::CmId* id, verbs::CmParameters* parameters) {
   auto& own = *static_cast<Identifier*>(id);
+  own.queue_pair = parameters->qp_num;
+  set_deaf(own, own.settings.deaf_ns > 0);
   if (!start(parameters->qp_num, own.asked, true) || !introduce(own, *parameters)) return errno = EINVAL, -1;
   tell(channel_of(id), id, verbs::CmEventType::established);
+  channel_of(id).events.back()->not_before_ns = now_ns() + own.settings.deaf_ns;
   return 0;
 }
 
@@ -251,7 +263,8 @@ int rdma_reject(verbs::CmId* id, const void*, std::uint8_t) {
 int rdma_get_cm_event(verbs::CmChannel* channel, verbs::CmEvent** event) {
   auto& own = *static_cast<EventChannel*>(channel);
   if (own.events.empty()) look(own);
-  if (own.events.empty()) return errno = EAGAIN, -1;
+  if (own.events.empty() || own.events.front()->not_before_ns > now_ns()) return errno = EAGAIN, -1;
+  if (own.events.front()->not_before_ns > 0) set_deaf(*static_cast<Identifier*>(own.events.front()->id), false);
   *event = own.events.front().release();
   own.events.pop_front();
   epoll_event never{.events = 0, .data = {}};

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "faults.h"
 #include "objects.h"
@@ -122,6 +123,7 @@ Waits hears(QueuePair& pair, const SharedQp& target) {
 /// Hardware leaves the opcode of what failed undefined; nobody should read it.
 constexpr auto undefined = static_cast<verbs::DoneOpcode>(0x55);
 
+/// Without a `work` only the status is defined.
 void complete_receive(Process& here, SharedQp& target, Status status, const Work* work, std::uint32_t from) {
   const PostedReceive& receive = here.fabric().receive(target, target.head);
   CqEntry entry{
@@ -165,6 +167,12 @@ Attempt find_target(QueuePair& pair, Work& work, SharedQp& target, Pieces& to) {
   return refuse(here, target, verbs::EventType::qp_fatal, Status::remote_operation_error);
 }
 
+/// Its bytes are in the memory of the first receive.
+void notice_overlooked(Process& here, SharedQp& target, std::uint32_t from) {
+  const Work overlooked{.opcode = verbs::WorkOpcode::send, .bytes = std::exchange(target.overlooked, 0) - 1};
+  complete_receive(here, target, Status::success, &overlooked, from);
+}
+
 Attempt attempt(QueuePair& pair, Work& work) {
   if (work.fault != Status::success) return {.status = work.fault};
   if (work.is_local()) return {.status = change_window(pair, work)};
@@ -175,6 +183,8 @@ Attempt attempt(QueuePair& pair, Work& work) {
   if (target.number.load() != pair.attributes.dest_qp_num) return {.waits = Waits::answer};
   const std::lock_guard guard(target.lock);
   if (const Waits waits = hears(pair, target); waits != Waits::none) return {.waits = waits};
+  if (target.deaf && (target.overlooked != 0 || !work.takes_receive())) return {.waits = Waits::readiness};
+  if (!target.deaf && target.overlooked != 0) notice_overlooked(here, target, pair.qp_num);
   if (work.takes_receive() && target.head == target.tail) {
     target.starved.store(here.slot() + 1);
     return {.waits = Waits::receive};
@@ -186,7 +196,10 @@ Attempt attempt(QueuePair& pair, Work& work) {
     return refuse(here, target, verbs::EventType::qp_access_error, Status::remote_access_error);
   add(counters().bytes_written, work.bytes);
   if (work.writes() && Fabric::is_of_window(work.rkey)) add(counters().bytes_through_windows, work.bytes);
-  if (work.takes_receive()) complete_receive(here, target, Status::success, &work, pair.qp_num);
+  if (target.deaf)
+    target.overlooked = work.bytes + 1;
+  else if (work.takes_receive())
+    complete_receive(here, target, Status::success, &work, pair.qp_num);
   return {};
 }
 

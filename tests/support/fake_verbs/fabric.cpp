@@ -139,6 +139,8 @@ std::uint32_t Fabric::take_qp(std::uint32_t process, std::uint32_t receives) {
     qp.state.store(verbs::QpState::reset);
     qp.event.store(0);
     qp.starved.store(0);
+    qp.deaf = false;
+    qp.overlooked = 0;
     ++qp.generation;
     qp.capacity = receives;
     return slot;

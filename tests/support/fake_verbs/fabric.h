@@ -53,6 +53,8 @@ struct SharedQp {
   std::uint64_t ring;   ///< of PostedReceive
   std::uint32_t capacity, head, tail;
   std::atomic<std::uint32_t> starved;  ///< +1: the process that waits for a receive to be posted
+  bool deaf;                           ///< what arrives is overlooked
+  std::uint32_t overlooked;            ///< bytes of a message that is seen when the next one arrives, +1; 0: none
 };
 
 struct CqEntry {

@@ -23,6 +23,10 @@
 //   FAKE_VERBS_RETRY_MS    after which a request to one who does not answer ends with "retries exceeded" (50); to a
 //                          queue pair that is there but not yet ready, twenty times as much
 //   FAKE_VERBS_RNR_MS      time of one of the rnr_retry attempts while no receive is posted (1)
+//   FAKE_VERBS_DEAF_MS     so long after it was accepted, the connection of an iWARP queue pair is reported to the end
+//   that
+//                          accepted it; until then the queue pair overlooks what arrives, and sees it only when more
+//                          does, as siw in a moment that is shorter (0)
 //   FAKE_VERBS_SEED        not 0: scrambles. Requests are delayed by chance, so queue pairs overtake each other; memory
 //                          that will be written holds junk from the post until it is written; memory that is sent is
 //                          read late; local completions come late.

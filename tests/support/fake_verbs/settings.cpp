@@ -54,6 +54,7 @@ Settings read_settings() {
                     .memlock_bytes = number_of("FAKE_VERBS_MEMLOCK", 0),
                     .retry_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_RETRY_MS", 50)) * ms,
                     .rnr_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_RNR_MS", 1)) * ms,
+                    .deaf_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_DEAF_MS", 0)) * ms,
                     .windows = number_of("FAKE_VERBS_WINDOWS", 1) != 0,
                     .refuses_binds = number_of("FAKE_VERBS_WINDOWS", 1) == 2,
                     .seed = number_of("FAKE_VERBS_SEED", 0)};

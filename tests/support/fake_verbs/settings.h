@@ -20,6 +20,7 @@ struct Settings {
   std::uint32_t max_inline = 0, max_qp_wr = 0, max_cqe = 0;
   std::uint64_t memlock_bytes = 0;  ///< 0: no limit
   std::int64_t retry_ns = 0, rnr_ns = 0;
+  std::int64_t deaf_ns = 0;
   bool windows = true;
   bool refuses_binds = false;
   std::uint64_t seed = 0;  ///< 0: nothing is scrambled
