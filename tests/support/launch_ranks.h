@@ -116,7 +116,8 @@ bool launch_ranks(const Team& team, const std::function<void(Seat&)>& body);
 ::testing::AssertionResult fails(tuttiResult_t result, tuttiResult_t expected, const std::string& part,
                                  tuttiComm_t comm = nullptr);
 
-/// By how much limits of time are to be stretched: how many runnable threads each core has, and what sanitizers cost.
+/// By how much limits of time are to be stretched: how many runnable threads each core has, what sanitizers cost, and
+/// TUTTI_TEST_PATIENCE.
 double patience();
 
 }  // namespace tutti::testing
