@@ -193,6 +193,11 @@ static void no_memory(int first) {
   MPI_Type_free(&large);
 }
 
+/* A rank that is still in a call of a communicator fails with it, so none may be when the others go wrong. */
+static void all_are_out(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* Calls that fail later: each request's status has its error, also if the communicator is freed meanwhile. */
 static void late_errors(MPI_Errhandler handler) {
   char sentence[MPI_MAX_ERROR_STRING];
@@ -212,6 +217,7 @@ static void late_errors(MPI_Errhandler handler) {
   CHECK(MPI_Waitall(3, requests, statuses) == MPI_ERR_IN_STATUS, "MPI_Waitall does not point to statuses");
   CHECK(blame != MPI_SUCCESS && statuses[1].MPI_ERROR == blame, "the status has no error");
   CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_ERROR == MPI_SUCCESS, "another status has an error");
+  all_are_out();
   CHECK(MPI_Iallreduce(values, results, 1 + rank, MPI_INT, MPI_SUM, comms[1], &requests[0]) == MPI_SUCCESS, "refused");
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
@@ -249,6 +255,7 @@ static void errors(void) {
   MPI_Barrier(comm);
   MPI_Comm_create_errhandler(&note, &handler);
   MPI_Comm_set_errhandler(comm, handler);
+  all_are_out();
   const int code = MPI_Allreduce(values, results, 1 + rank, MPI_INT, MPI_SUM, comm);
   CHECK(code != MPI_SUCCESS, "a mismatch went unnoticed");
   CHECK(blamed == comm && blame == code, "the handler did not hear of it");
