@@ -188,7 +188,7 @@ TEST_P(StoppedOn, IsToldToWhoWaitsForItsMessage) {
         char byte = 0;
         tuttiResult_t result = tuttiIrecv(&byte, 1, tuttiUint8, 1 - seat.rank(), 7, comm, &request);
         ASSERT_TRUE(ok(result));
-        seat.board().raise(under_way, seat.rank() == 1 ? 1 : 0);
+        if (seat.rank() == 1) seat.board().raise(under_way, 1);
         result = tuttiWait(&request, nullptr);
         EXPECT_EQ(result, tuttiRemoteError);
         if (seat.rank() == 0) seat.board().raise(told, 1);
