@@ -213,15 +213,23 @@ def fault(build, settings, number, name, good):
         return right
 
 
-def lose_everything(time_s):
+def await_silence():
+    """Until nothing arrives any more. The kernel may have to load modules before it loses packets."""
+    until, before = time.monotonic() + 10, -1
+    while counts()["rcvd_pkts"] != before and time.monotonic() < until:
+        before = counts()["rcvd_pkts"]
+        time.sleep(0.2)
+
+
+def lose_everything(tc, time_s):
     """Both ways; how many packets were lost. Not by taking eth0 down: without a route Soft-RoCE fails at once, and repeats nothing.
 
-    One process obeys all the commands: to start one takes an emulated guest longer than the outage may last."""
-    tc = subprocess.Popen(["tc", "-s", "-batch", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    `tc` runs already and obeys all the commands: to start a process takes an emulated guest longer than the outage lasts."""
     tc.stdin.write("qdisc add dev eth0 clsact\n"
                    "filter add dev eth0 ingress matchall action drop\n"
                    "qdisc add dev eth0 root netem loss 100%\n")
     tc.stdin.flush()
+    await_silence()
     time.sleep(time_s)
     said, _ = tc.communicate("qdisc show dev eth0\n"
                              "filter show dev eth0 ingress\n"
@@ -234,15 +242,16 @@ def lose_everything(time_s):
 
 def outage(build, settings):
     """No packet of rank 1 arrives for a moment, while each result is checked; nobody may notice."""
-    program, said = start(build, with_own_port(settings | PATIENCE, len(FAULTS)), "-n", "1", "-c", "300", "--no-inplace")
-    if program is None:
-        return False
-    survived, lost = True, "unknown how many"  # where nothing is lost
-    if os.environ["VM_NODE"] == "1":
-        await_packets(500)
-        lost = lose_everything(OUTAGE_S)
-        survived = program.poll() is None and lost > 0
-    rest, _ = program.communicate(timeout=300)
+    with subprocess.Popen(["tc", "-s", "-batch", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tc:
+        program, said = start(build, with_own_port(settings | PATIENCE, len(FAULTS)), "-n", "1", "-c", "800", "--no-inplace")
+        if program is None:
+            return False
+        survived, lost = True, "unknown how many"  # where nothing is lost
+        if os.environ["VM_NODE"] == "1":
+            await_packets(500)
+            lost = lose_everything(tc, OUTAGE_S)
+            survived = program.poll() is None and lost > 0
+        rest, _ = program.communicate(timeout=300)
     good = survived and program.returncode == 0
     print(f"outage: {'ok' if good else 'FAILED'}, exit status {program.returncode}, {'' if survived else 'not '}in mid-run, "
           f"{lost} packets lost, {counts()['completer_retry_err']} repeats", flush=True)
