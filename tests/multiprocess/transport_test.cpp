@@ -24,15 +24,11 @@
 namespace tutti {
 namespace {
 
+using testing::key_of;
+
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t patient_ns = 60'000 * ms;
 const std::function<bool()> never = [] { return false; };
-
-ProcessKey key_of(unsigned seed) {
-  ProcessKey key;
-  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(seed * 3 + i);
-  return key;
-}
 
 /// A forked process; its exit status is what `body` returns.
 class Child {

@@ -5,8 +5,14 @@
 
 #include <sys/socket.h>
 
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "transport/fd_wire.h"
@@ -30,6 +36,47 @@ inline UniqueFd raw_listen(const std::string& name) {
 
 inline bool raw_send(const UniqueFd& fd, std::string_view bytes) {
   return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+/// One message on a socket, with room for descriptors.
+class RawMessage {
+ public:
+  RawMessage(void* data, std::size_t bytes, std::size_t descriptors)
+      : data_{data, bytes}, control_(descriptors == 0 ? 0 : CMSG_SPACE(descriptors * sizeof(int))) {
+    message_.msg_iov = &data_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = control_.empty() ? nullptr : control_.data();
+    message_.msg_controllen = control_.size();
+  }
+  RawMessage(const RawMessage&) = delete;
+  RawMessage& operator=(const RawMessage&) = delete;
+  msghdr* get() { return &message_; }
+
+ private:
+  iovec data_;
+  std::vector<std::byte> control_;  // aligned as memory of new is
+  msghdr message_{};
+};
+
+inline bool raw_send(const UniqueFd& fd, std::string_view bytes, std::span<const int> descriptors) {
+  RawMessage message(const_cast<char*>(bytes.data()), bytes.size(), descriptors.size());
+  if (cmsghdr* const header = CMSG_FIRSTHDR(message.get()); header != nullptr) {
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+  }
+  return ::sendmsg(fd.get(), message.get(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+inline ProcessKey key_of(unsigned seed) {
+  ProcessKey key;
+  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(seed + i);
+  return key;
+}
+
+inline std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
 }  // namespace tutti::testing

@@ -27,23 +27,14 @@
 namespace tutti {
 namespace {
 
+using testing::key_of;
+using testing::open_descriptors;
 using testing::raw_connect;
-using testing::raw_listen;
 using testing::raw_send;
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t patient_ns = 60'000 * ms;
 const std::function<bool()> never = [] { return false; };
-
-ProcessKey key_of(unsigned seed) {
-  ProcessKey key;
-  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(seed + i);
-  return key;
-}
-
-std::ptrdiff_t open_descriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
-}
 
 /// A server and the thread that drives it as the service thread would.
 class Serving {
@@ -149,20 +140,15 @@ Got ask_as_this_user(const std::string& name, const FdRequest& request) {
   EXPECT_TRUE(fd);
   (void)raw_send(fd, {reinterpret_cast<const char*>(&request), sizeof request});  // it may have hung up already
   FdReply reply;
-  iovec bytes{&reply, sizeof reply};
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  testing::RawMessage message(&reply, sizeof reply, 1);
   ssize_t got = -1;
   // It is a reset first where the server has hung up without having read the request.
-  do got = ::recvmsg(fd.get(), &message, MSG_CMSG_CLOEXEC);
+  do got = ::recvmsg(fd.get(), message.get(), MSG_CMSG_CLOEXEC);
   while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   Got all;
   if (got == static_cast<ssize_t>(sizeof reply)) all.status = reply.status;
-  for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) ++all.descriptors;
+  for (cmsghdr* at = CMSG_FIRSTHDR(message.get()); at != nullptr; at = CMSG_NXTHDR(message.get(), at))
+    ++all.descriptors;
   return all;
 }
 
@@ -272,20 +258,8 @@ TEST(FdServer, DropsDescriptorsThatClientsSend) {
   {
     const UniqueFd fd = raw_connect(serving.name());
     FdRequest request{.key = key_of(2)};
-    iovec bytes{&request, sizeof request};
-    alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
     const int sent = writing.get();
-    std::memcpy(CMSG_DATA(header), &sent, sizeof sent);
-    ASSERT_EQ(::sendmsg(fd.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof request));
+    ASSERT_TRUE(raw_send(fd, {reinterpret_cast<const char*>(&request), sizeof request}, {&sent, 1}));
     FdReply reply;
     ASSERT_EQ(::recv(fd.get(), &reply, sizeof reply, 0), static_cast<ssize_t>(sizeof reply));
     EXPECT_EQ(reply.status, FdStatus::refused);
@@ -334,94 +308,6 @@ TEST(FdServer, SaysThatItHasNoDescriptorLeft) {
     }
   }
   EXPECT_TRUE(serving.fetch(key_of(1), serving.segment())) << "and serves again when it has some";
-}
-
-// ---- The asking side ----
-
-TEST(FetchSegment, SaysThatNobodyServes) {
-  const auto fetched = fetch_segment("tutti-nobody-has-this-name", key_of(1), {.id = 1}, patient_ns, never);
-  ASSERT_FALSE(fetched);
-  EXPECT_EQ(fetched.error().code, Code::remote);
-}
-
-TEST(FetchSegment, RefusesNamesThatCannotBe) {
-  for (const std::string& name : {std::string(), std::string(108, 'x'), std::string(100'000, 'x')})
-    EXPECT_EQ(fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never).error().code, Code::remote);
-}
-
-TEST(FetchSegment, WaitsOnlyAsLongAsItMay) {
-  const UniqueFd mute = raw_listen("tutti-test-mute-" + std::to_string(::getpid()));
-  const auto fetched =
-      fetch_segment("tutti-test-mute-" + std::to_string(::getpid()), key_of(1), {.id = 1}, 60 * ms, never);
-  ASSERT_FALSE(fetched);
-  EXPECT_EQ(fetched.error().code, Code::timeout);
-}
-
-TEST(FetchSegment, EndsWhenItIsGivenUp) {
-  const std::string name = "tutti-test-given-up-" + std::to_string(::getpid());
-  const UniqueFd mute = raw_listen(name);
-  int asked = 0;
-  const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, INT64_MAX, [&asked] { return ++asked == 3; });
-  ASSERT_FALSE(fetched);
-  EXPECT_EQ(fetched.error().code, Code::remote);
-  EXPECT_EQ(asked, 3);
-}
-
-/// Answers one request with whatever `bytes` and as many descriptors as asked for.
-void answer_once(const UniqueFd& listener, std::string_view bytes, int descriptors) {
-  const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  FdRequest request;
-  EXPECT_EQ(::recv(client.get(), &request, sizeof request, 0), static_cast<ssize_t>(sizeof request));
-  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-  const UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC));
-  const std::vector<int> fds(descriptors, fd.get());
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(16 * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (descriptors > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
-  }
-  EXPECT_EQ(::sendmsg(client.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
-}
-
-TEST(FetchSegment, BelievesNoHostileServerAndKeepsNothingOfIt) {
-  const std::string name = "tutti-test-hostile-" + std::to_string(::getpid());
-  const auto before = open_descriptors();
-  {
-    const UniqueFd listener = raw_listen(name);
-    const FdReply granted{.status = FdStatus::granted, .bytes = 4096};
-    const FdReply odd{.status = static_cast<FdStatus>(99), .bytes = 4096};
-    const std::string_view good(reinterpret_cast<const char*>(&granted), sizeof granted);
-    const std::string_view strange(reinterpret_cast<const char*>(&odd), sizeof odd);
-    for (const auto& [bytes, descriptors] :
-         {std::pair(good, 0), std::pair(good, 2), std::pair(good, 16), std::pair(strange, 1)}) {
-      std::thread server([&] { answer_once(listener, bytes, descriptors); });
-      const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never);
-      server.join();
-      ASSERT_FALSE(fetched);
-      EXPECT_EQ(fetched.error().code, Code::remote);
-    }
-    // What is no reply at all is as good as none: it asks again.
-    const std::string longer = std::string(good) + "x";
-    const std::string other(sizeof granted, 'x');
-    for (const std::string& bytes : {std::string("short"), longer, other}) {
-      std::thread server([&] {
-        answer_once(listener, bytes, 3);
-        answer_once(listener, good, 1);
-      });
-      const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never);
-      server.join();
-      EXPECT_TRUE(fetched) << fetched.error().text();
-    }
-  }
-  EXPECT_EQ(open_descriptors(), before);
 }
 
 }  // namespace
