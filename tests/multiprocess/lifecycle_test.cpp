@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/call.h"
+#include "support/descriptors.h"
 #include "support/launch_ranks.h"
 
 namespace tutti::testing {
@@ -141,11 +142,9 @@ TEST(LiveCommunicators, HoldNoDescriptors) {
     ASSERT_NE(parent, nullptr);
     std::vector<tuttiComm_t> comms = {next_comm(seat, parent)};
     ASSERT_TRUE(seat.meet());
-    const int before = entries("/proc/self/fd");
+    const auto before = open_descriptors();
     for (int i = 0; i < 20; ++i) comms.push_back(next_comm(seat, parent));
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (entries("/proc/self/fd") > before && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-    EXPECT_LE(entries("/proc/self/fd"), before);
+    EXPECT_TRUE(descriptors_fall_to(before)) << open_descriptors() << " instead of " << before;
     for (const auto comm : comms) EXPECT_EQ(run_call({.count = 10, .seed = 1}, seat.here(), 2, {comm}), "");
     for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
@@ -157,9 +156,9 @@ TEST(UnusedIds, HoldNoDescriptors) {
     static std::vector<tuttiUniqueId> ids(200);
     if (seat.rank() == 0) {
       ASSERT_TRUE(ok(tuttiGetUniqueId(&ids.front())));
-      const int before = entries("/proc/self/fd");
+      const auto before = open_descriptors();
       for (auto& id : ids) ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
-      EXPECT_LE(entries("/proc/self/fd"), before);
+      EXPECT_TRUE(descriptors_fall_to(before)) << open_descriptors() << " instead of " << before;
     }
     ASSERT_TRUE(seat.meet());
     for (std::size_t dropped = 10; dropped < 100 && seat.rank() == 0; ++dropped)

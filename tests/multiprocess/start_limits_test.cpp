@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "support/descriptors.h"
 #include "support/free_port.h"
 #include "support/launch_ranks.h"
 #include "support/share.h"
@@ -69,12 +69,6 @@ TEST_P(StartLimit, HoldsWhereverARankIsStopped) {
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which needs descriptors itself
-int open_descriptors() {
-  int count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
-
 /// Rank 0 has fewer and fewer descriptors, but one. Either the start goes well, or all are told what is missing, within
 /// the limit.
 TEST_P(StartLimit, HoldsWithoutDescriptorsAndNamesThem) {

@@ -7,8 +7,6 @@
 
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,10 +71,6 @@ inline ProcessKey key_of(unsigned seed) {
   ProcessKey key;
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(seed + i);
   return key;
-}
-
-inline std::ptrdiff_t open_descriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
 }  // namespace tutti::testing

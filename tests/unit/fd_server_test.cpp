@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -21,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/descriptors.h"
 #include "support/in_child.h"
 #include "support/raw_client.h"
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/descriptors.h"
 #include "support/raw_client.h"
 
 namespace tutti {

@@ -13,12 +13,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <limits>
 #include <thread>
 #include <vector>
 
+#include "support/descriptors.h"
 #include "support/forbidden_calls.h"
 
 namespace tutti {
@@ -35,10 +34,6 @@ std::byte* allocate(SegmentTable& table, std::size_t bytes, bool touch = true) {
 
 SegmentCache::Fetch from(const SegmentTable& table) {
   return [&table](std::uint64_t, SegmentName name) { return table.share(name); };
-}
-
-std::ptrdiff_t open_descriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
 /// A lower limit while it lives.
@@ -258,13 +253,13 @@ TEST(SegmentTable, DoesWithoutAdviceThatAFilterForbids) {
 
 TEST(SegmentTable, KeepsNoDescriptorOfWhatIsFreed) {
   SegmentTable table;
-  const auto before = open_descriptors();
+  const auto before = testing::open_descriptors();
   for (int i = 0; i < 100; ++i) {
     std::byte* const at = allocate(table, page);
     ASSERT_TRUE(table.move_aside(at));
     ASSERT_TRUE(table.free(at));
   }
-  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 TEST(SegmentTable, SharesADescriptorThatIsOfferedAsLongAsThatLives) {

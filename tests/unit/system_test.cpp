@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <thread>
 
 #include "base/descriptors.h"
 #include "base/own_sockets.h"
+#include "support/descriptors.h"
 
 namespace tutti {
 namespace {
@@ -20,12 +20,6 @@ namespace {
 constexpr std::int64_t s = 1'000'000'000;
 System& os() {
   return real_system();
-}
-
-std::size_t open_files() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
 }
 
 bool await(const Socket& socket, bool write = false) {
@@ -181,14 +175,14 @@ TEST(System, RefusesWhatIsNoAddress) {
 }
 
 TEST(System, SocketsAreClosedOnce) {
-  const std::size_t before = open_files();
+  const auto before = testing::open_descriptors();
   {
     Pair pair("127.0.0.1");
     Socket moved = std::move(pair.caller);
     EXPECT_FALSE(pair.caller);
     pair.callee = std::move(moved);
   }
-  EXPECT_EQ(open_files(), before);
+  EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 TEST(OwnSockets, ClosesThoseThatWereAddedAndNotRemoved) {
