@@ -8,9 +8,9 @@ namespace tutti::api {
 namespace {
 
 Result<void> submit(CommEntry& entry, tuttiStream_t stream, Request& request, int type, std::optional<int> op) {
-  if (auto set = set_type_and_op(request, type, op, entry); !set) return set;
+  TUTTI_TRY(set_type_and_op(request, type, op, entry));
   const auto& communicator = *entry.communicator;
-  if (auto checked = check_arguments(request, communicator.rank(), communicator.ranks()); !checked) return checked;
+  TUTTI_TRY(check_arguments(request, communicator.rank(), communicator.ranks()));
   return start(entry, stream, request);
 }
 
@@ -48,26 +48,22 @@ tuttiResult_t prefix(tuttiComm_t comm, tuttiStream_t stream, const Request& requ
 
 Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequest request, std::size_t count,
                          int type) {
-  auto known = data_type(type);
-  if (!known) return std::move(known).error();
-  request.type = *known;
-  request.bytes = count * size_of(*known);
+  auto known = TUTTI_TRY(data_type(type));
+  request.type = known;
+  request.bytes = count * size_of(known);
   auto& communicator = entry.communicator;
-  if (auto checked = check_arguments(request, count, communicator->ranks()); !checked) return checked;
+  TUTTI_TRY(check_arguments(request, count, communicator->ranks()));
   if (communicator->failed()) return communicator->tell_failure();
-  auto on_gpu = start_peer_on_gpu(entry, stream_handle, request);
-  if (!on_gpu) return std::move(on_gpu).error();
-  if (*on_gpu) return {};
-  auto stream = use(stream_handle);
-  if (!stream) return std::move(stream).error();
+  auto on_gpu = TUTTI_TRY(start_peer_on_gpu(entry, stream_handle, request));
+  if (on_gpu) return {};
+  auto stream = TUTTI_TRY(use(stream_handle));
 
   Group& group = Group::current();
-  if (group.open()) return group.add(communicator, *stream, request);
-  auto process = Process::get();
-  if (!process) return std::move(process).error();
+  if (group.open()) return group.add(communicator, stream, request);
+  auto process = TUTTI_TRY(Process::get());
   group.start();
-  if (auto added = group.add(communicator, *stream, request); !added) group.refuse(added.error());
-  return group.end(**process);
+  if (auto added = group.add(communicator, stream, request); !added) group.refuse(added.error());
+  return group.end(*process);
 }
 
 tuttiResult_t peer(tuttiComm_t comm, tuttiStream_t stream, const PeerRequest& request, std::size_t count, int type) {
@@ -198,8 +194,7 @@ tuttiResult_t tuttiGroupStart(void) {
 
 tuttiResult_t tuttiGroupEnd(void) {
   return guarded([]() -> Result<void> {
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    return Group::current().end(**process);
+    auto process = TUTTI_TRY(Process::get());
+    return Group::current().end(*process);
   });
 }

@@ -96,14 +96,14 @@ Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm
   }
   Submission submission = Submission::of(std::move(operation));
   submission.finishers.push_back(finish);
-  if (auto ran = run_now(process, submission); !ran) return ran;
+  TUTTI_TRY(run_now(process, submission));
   return std::move(*published);
 }
 
 /// Deadline (now_ns) of a start that begins now. Errors: as read_config.
 Result<std::int64_t> deadline_of(Process& process, const tuttiConfig_t* config) {
   JoinOptions options;
-  if (auto read = read_config(config, options); !read) return std::move(read).error();
+  TUTTI_TRY(read_config(config, options));
   const std::int64_t limit_ms =
       options.init_limit_ms > 0 ? options.init_limit_ms : process.config.integer("TUTTI_INIT_TIMEOUT_MS");
   return process.system.now_ns() + limit_ms * 1'000'000;
@@ -124,7 +124,7 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
   if (rank < 0 || rank >= nranks)
     return Error{.code = Code::invalid_argument, .what = fmt::format("rank {} is not in 0 to {}", rank, nranks - 1)};
   JoinOptions options{.rank = rank, .ranks = nranks, .id = id, .name = {}};
-  if (auto read = read_config(config, options); !read) return read;
+  TUTTI_TRY(read_config(config, options));
   options.deadline_ns = deadline_ns;
   const int device = place.device == TUTTI_CONFIG_UNDEF_INT ? device_of(config) : place.device;
   if (auto chosen = choose_gpu(process, device, nullptr, options); !chosen) {
@@ -199,10 +199,9 @@ Result<void> finish(Communicator& communicator) {
 template <class Value>
 tuttiResult_t ask(tuttiComm_t comm, Value* value, const char* name, auto&& get) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(value, name); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    *value = get(*(*entry)->communicator);
+    TUTTI_TRY(not_null(value, name));
+    auto entry = TUTTI_TRY(use(comm));
+    *value = get(*entry->communicator);
     return {};
   });
 }
@@ -218,19 +217,17 @@ using namespace tutti::api;  // NOLINT
 tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
                                       const tuttiConfig_t* config) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(comm, "comm"); !given) return given;
-    auto decoded = UniqueId::decode(id.internal);
-    if (!decoded) return std::move(decoded).error();
+    TUTTI_TRY(not_null(comm, "comm"));
+    auto decoded = TUTTI_TRY(UniqueId::decode(id.internal));
     auto process = Process::get();
     if (!process) {
       tell_others(config, [&](Process& by, std::int64_t deadline_ns) {
-        refuse_start(by, *decoded, {.rank = rank, .ranks = nranks}, process.error(), deadline_ns);
+        refuse_start(by, decoded, {.rank = rank, .ranks = nranks}, process.error(), deadline_ns);
       });
       return std::move(process).error();
     }
-    auto deadline_ns = deadline_of(**process, config);
-    if (!deadline_ns) return std::move(deadline_ns).error();
-    return init_rank(**process, comm, {.rank = rank, .ranks = nranks}, *decoded, config, *deadline_ns);
+    auto deadline_ns = TUTTI_TRY(deadline_of(**process, config));
+    return init_rank(**process, comm, {.rank = rank, .ranks = nranks}, decoded, config, deadline_ns);
   });
 }
 
@@ -240,30 +237,27 @@ tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id,
 
 tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(made, "comms"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
+    TUTTI_TRY(not_null(made, "comms"));
+    auto process = TUTTI_TRY(Process::get());
     if (ndev < 1) return Error{.code = Code::invalid_argument, .what = fmt::format("ndev {} is not positive", ndev)};
-    auto deadline_ns = deadline_of(**process, nullptr);
-    if (!deadline_ns) return std::move(deadline_ns).error();
-    auto id = open_root(**process, /*across_hosts=*/false);
-    if (!id) return std::move(id).error();
+    auto deadline_ns = TUTTI_TRY(deadline_of(*process, nullptr));
+    auto id = TUTTI_TRY(open_root(*process, /*across_hosts=*/false));
     Group::current().start();
     for (int rank = 0; rank < ndev; ++rank) {
       const int device = devlist == nullptr ? TUTTI_CONFIG_UNDEF_INT : devlist[rank];
       const RankToBe place{.rank = rank, .ranks = ndev, .device = device};
-      if (auto begun = init_rank(**process, &made[rank], place, *id, nullptr, *deadline_ns); !begun)
+      if (auto begun = init_rank(*process, &made[rank], place, id, nullptr, deadline_ns); !begun)
         Group::current().refuse(begun.error());
     }
-    auto made_all = Group::current().end(**process);
-    if (!made_all) (void)close_root(**process, *id);  // all its ranks are here, and have heard why
+    auto made_all = Group::current().end(*process);
+    if (!made_all) (void)close_root(*process, id);  // all its ranks are here, and have heard why
     return made_all;
   });
 }
 
 tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(comm, "comm"); !given) return given;
+    TUTTI_TRY(not_null(comm, "comm"));
     auto process = Process::get();
     if (!process) {
       tell_others(config, [&](Process& by, std::int64_t deadline_ns) {
@@ -271,28 +265,23 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
       });
       return std::move(process).error();
     }
-    auto deadline_ns = deadline_of(**process, config);
-    if (!deadline_ns) return std::move(deadline_ns).error();
-    auto launch = launch_of(**process);
-    if (!launch) return std::move(launch).error();
-    auto meeting = meet(**process, *launch, *deadline_ns);
-    if (!meeting) return std::move(meeting).error();
-    return init_rank(**process, comm, {.rank = meeting->rank, .ranks = meeting->ranks}, meeting->id, config,
-                     *deadline_ns);
+    auto deadline_ns = TUTTI_TRY(deadline_of(**process, config));
+    auto launch = TUTTI_TRY(launch_of(**process));
+    auto meeting = TUTTI_TRY(meet(**process, launch, deadline_ns));
+    return init_rank(**process, comm, {.rank = meeting.rank, .ranks = meeting.ranks}, meeting.id, config, deadline_ns);
   });
 }
 
 tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm, const tuttiConfig_t* config) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(newcomm, "newcomm"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
+    TUTTI_TRY(not_null(newcomm, "newcomm"));
+    auto entry = TUTTI_TRY(use(comm));
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color)};
-    auto& parent = (*entry)->communicator;
+    auto& parent = entry->communicator;
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
-    if (auto read = read_config(config, options); !read) return read;
+    TUTTI_TRY(read_config(config, options));
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       options.refused = std::move(chosen).error();
     return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
@@ -302,11 +291,10 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
 tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nranks, tuttiComm_t* newcomm,
                                    const tuttiConfig_t* config) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(newcomm, "newcomm"); !given) return given;
-    if (auto given = not_null(ranks, "ranks"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    auto& parent = (*entry)->communicator;
+    TUTTI_TRY(not_null(newcomm, "newcomm"));
+    TUTTI_TRY(not_null(ranks, "ranks"));
+    auto entry = TUTTI_TRY(use(comm));
+    auto& parent = entry->communicator;
     if (nranks < 1 || nranks > parent->ranks())
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("nranks {} is not in 1 to {}", nranks, parent->ranks())};
@@ -319,7 +307,7 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
-    if (auto read = read_config(config, options); !read) return read;
+    TUTTI_TRY(read_config(config, options));
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       options.refused = std::move(chosen).error();
     return bring_up(parent->process(), std::make_unique<CreateGroup>(parent, std::move(members), std::move(options)),
@@ -329,10 +317,9 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
 
 tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    auto& communicator = *(*entry)->communicator;
-    if (auto finished = finish(communicator); !finished) return finished;
+    auto entry = TUTTI_TRY(use(comm));
+    auto& communicator = *entry->communicator;
+    TUTTI_TRY(finish(communicator));
     if (!communicator.failed()) return {};
     return communicator.tell_failure();
   });
@@ -340,29 +327,25 @@ tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
 
 tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
+    auto process = TUTTI_TRY(Process::get());
     Result<void> finished;
     {
-      auto entry = use(comm);
-      if (!entry) return std::move(entry).error();
-      finished = finish(*(*entry)->communicator);
+      auto entry = TUTTI_TRY(use(comm));
+      finished = finish(*entry->communicator);
     }
-    auto ended = end(**process, comm);
+    auto ended = end(*process, comm);
     return finished ? std::move(ended) : std::move(finished);
   });
 }
 
 tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
+    auto process = TUTTI_TRY(Process::get());
     {
-      auto entry = use(comm);
-      if (!entry) return std::move(entry).error();
-      (*entry)->communicator->abort();
+      auto entry = TUTTI_TRY(use(comm));
+      entry->communicator->abort();
     }
-    return end(**process, comm);
+    return end(*process, comm);
   });
 }
 
@@ -390,11 +373,10 @@ tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
 
 tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs) {
   return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
+    auto entry = TUTTI_TRY(use(comm));
     if (timeoutMs < 0)
       return Error{.code = Code::invalid_argument, .what = fmt::format("timeoutMs {} is negative", timeoutMs)};
-    (*entry)->communicator->set_call_limit({.ms = timeoutMs, .from = "tuttiCommSetTimeout"});
+    entry->communicator->set_call_limit({.ms = timeoutMs, .from = "tuttiCommSetTimeout"});
     return {};
   });
 }

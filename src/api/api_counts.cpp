@@ -86,8 +86,8 @@ tuttiResult_t with_counts32(tuttiComm_t comm, tuttiStream_t stream, const Reques
 /// Counts in bytes, from counts of elements with a type each. Errors: invalid_argument.
 Result<std::vector<std::size_t>> in_bytes(const std::size_t* counts, const tuttiDataType_t* types, int groups,
                                           const char* side) {
-  if (auto given = not_null(counts, fmt::format("{}counts", side).c_str()); !given) return std::move(given).error();
-  if (auto given = not_null(types, fmt::format("{}types", side).c_str()); !given) return std::move(given).error();
+  TUTTI_TRY(not_null(counts, fmt::format("{}counts", side).c_str()));
+  TUTTI_TRY(not_null(types, fmt::format("{}types", side).c_str()));
   std::vector<std::size_t> bytes(static_cast<std::size_t>(groups));
   for (std::size_t g = 0; g < bytes.size(); ++g) {
     auto known = data_type(types[g]);
@@ -104,7 +104,7 @@ Result<void> scatter_gather(CommEntry& entry, tuttiStream_t stream, Request requ
   const auto& communicator = *entry.communicator;
   const Rank rank = communicator.rank();
   const int ranks = communicator.ranks();
-  if (auto checked = check_lists(call, ranks); !checked) return checked;
+  TUTTI_TRY(check_lists(call, ranks));
   if (const auto known = amounts_to(call, ranks)) {
     request.collective = known->collective;
     request.count = known->count;
@@ -127,7 +127,7 @@ Result<void> scatter_gather(CommEntry& entry, tuttiStream_t stream, Request requ
 Result<std::span<const int>> list(const int* ranks, int count, const char* name) {
   if (count < 0)
     return Error{.code = Code::invalid_argument, .what = std::string("the number of ") + name + " is negative"};
-  if (auto given = not_null(ranks, name); !given) return std::move(given).error();
+  TUTTI_TRY(not_null(ranks, name));
   return std::span(ranks, static_cast<std::size_t>(count));
 }
 

@@ -12,18 +12,14 @@ using namespace tutti::api;  // NOLINT
 tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type, char* text,
                                size_t capacity, size_t* length) {
   return guarded([&]() -> Result<void> {
-    if (capacity > 0)
-      if (auto given = not_null(text, "text"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    auto& communicator = *(*entry)->communicator;
-    auto named = collective_named(collective);
-    if (!named) return std::move(named).error();
-    auto known = data_type(type);
-    if (!known) return std::move(known).error();
+    if (capacity > 0) TUTTI_TRY(not_null(text, "text"));
+    auto entry = TUTTI_TRY(use(comm));
+    auto& communicator = *entry->communicator;
+    auto named = TUTTI_TRY(collective_named(collective));
+    auto known = TUTTI_TRY(data_type(type));
     const std::size_t most = SIZE_MAX / 8 / static_cast<std::size_t>(communicator.ranks());
     if (count > most) return Error{.code = Code::invalid_argument, .what = "count is larger than memory"};
-    const std::string all = explain_call(communicator, *named, count * size_of(*known));
+    const std::string all = explain_call(communicator, named, count * size_of(known));
     write_text(all, text, capacity, length);
     return {};
   });
@@ -31,11 +27,10 @@ tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t 
 
 tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(algorithm, "algorithm"); !given) return given;
-    if (auto given = not_null(transport, "transport"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    const Communicator::Used used = (*entry)->communicator->used();
+    TUTTI_TRY(not_null(algorithm, "algorithm"));
+    TUTTI_TRY(not_null(transport, "transport"));
+    auto entry = TUTTI_TRY(use(comm));
+    const Communicator::Used used = entry->communicator->used();
     *algorithm = used.algorithm;
     *transport = used.transport;
     return {};

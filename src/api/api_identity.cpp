@@ -11,7 +11,7 @@ using namespace tutti::api;  // NOLINT
 
 tuttiResult_t tuttiGetVersion(int* version) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(version, "version"); !given) return given;
+    TUTTI_TRY(not_null(version, "version"));
     *version = TUTTI_VERSION;
     return {};
   });
@@ -19,12 +19,10 @@ tuttiResult_t tuttiGetVersion(int* version) {
 
 tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(id, "id"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    auto made = open_root(**process);
-    if (!made) return std::move(made).error();
-    const auto encoded = made->encode();
+    TUTTI_TRY(not_null(id, "id"));
+    auto process = TUTTI_TRY(Process::get());
+    auto made = TUTTI_TRY(open_root(*process));
+    const auto encoded = made.encode();
     std::memcpy(id->internal, encoded.data(), encoded.size());
     return {};
   });
@@ -33,14 +31,13 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
 tuttiResult_t tuttiGetUniqueIds(tuttiUniqueId* ids, size_t count) {
   return guarded([&]() -> Result<void> {
     if (count == 0) return {};
-    if (auto given = not_null(ids, "ids"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
+    TUTTI_TRY(not_null(ids, "ids"));
+    auto process = TUTTI_TRY(Process::get());
     std::vector<UniqueId> made;
     while (made.size() < count) {
-      auto id = open_root(**process);
+      auto id = open_root(*process);
       if (!id) {
-        for (const UniqueId& unused : made) (void)close_root(**process, unused);
+        for (const UniqueId& unused : made) (void)close_root(*process, unused);
         return std::move(id).error();
       }
       made.push_back(*std::move(id));
@@ -55,12 +52,10 @@ tuttiResult_t tuttiGetUniqueIds(tuttiUniqueId* ids, size_t count) {
 
 tuttiResult_t tuttiDropUniqueId(const tuttiUniqueId* id) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(id, "id"); !given) return given;
-    auto decoded = UniqueId::decode(id->internal);
-    if (!decoded) return std::move(decoded).error();
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    return close_root(**process, *decoded);
+    TUTTI_TRY(not_null(id, "id"));
+    auto decoded = TUTTI_TRY(UniqueId::decode(id->internal));
+    auto process = TUTTI_TRY(Process::get());
+    return close_root(*process, decoded);
   });
 }
 
@@ -96,16 +91,14 @@ const char* tuttiGetLastError(tuttiComm_t comm) {
 
 tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, char* text, size_t capacity, size_t* length) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(error, "error"); !given) return given;
-    if (capacity > 0)
-      if (auto given = not_null(text, "text"); !given) return given;
+    TUTTI_TRY(not_null(error, "error"));
+    if (capacity > 0) TUTTI_TRY(not_null(text, "text"));
     LastWords found;
     if (comm == nullptr) {
       found = last_words();
     } else {
-      auto entry = use(comm);
-      if (!entry) return std::move(entry).error();
-      Communicator& communicator = *(*entry)->communicator;
+      auto entry = TUTTI_TRY(use(comm));
+      Communicator& communicator = *entry->communicator;
       communicator.look_at_device();
       if (communicator.failed()) {
         const Error first = communicator.tell_failure();

@@ -13,24 +13,18 @@ using namespace tutti::api;  // NOLINT
 
 tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(ptr, "ptr"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    auto memory = (*process)->allocate(bytes == 0 ? 1 : bytes, /*touch=*/true);
-    if (!memory) return std::move(memory).error();
-    *ptr = *memory;
+    TUTTI_TRY(not_null(ptr, "ptr"));
+    auto process = TUTTI_TRY(Process::get());
+    *ptr = TUTTI_TRY(process->allocate(bytes == 0 ? 1 : bytes, /*touch=*/true));
     return {};
   });
 }
 
 tuttiResult_t tuttiMemAllocDevice(void** ptr, size_t bytes, int device) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(ptr, "ptr"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    auto memory = (*process)->gpus.allocate(device, bytes == 0 ? 1 : bytes);
-    if (!memory) return std::move(memory).error();
-    *ptr = *memory;
+    TUTTI_TRY(not_null(ptr, "ptr"));
+    auto process = TUTTI_TRY(Process::get());
+    *ptr = TUTTI_TRY(process->gpus.allocate(device, bytes == 0 ? 1 : bytes));
     return {};
   });
 }
@@ -38,10 +32,9 @@ tuttiResult_t tuttiMemAllocDevice(void** ptr, size_t bytes, int device) {
 tuttiResult_t tuttiMemFree(void* ptr) {
   return guarded([&]() -> Result<void> {
     if (ptr == nullptr) return {};
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    if ((*process)->gpus.free(static_cast<std::byte*>(ptr))) return {};
-    return (*process)->segments.free(static_cast<std::byte*>(ptr));
+    auto process = TUTTI_TRY(Process::get());
+    if (process->gpus.free(static_cast<std::byte*>(ptr))) return {};
+    return process->segments.free(static_cast<std::byte*>(ptr));
   });
 }
 
@@ -62,16 +55,15 @@ std::optional<AdoptedMemory> adopt(CommEntry& entry, std::span<std::byte> memory
 
 tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void** handle) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(buff, "buff"); !given) return given;
-    if (auto given = not_null(handle, "handle"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
+    TUTTI_TRY(not_null(buff, "buff"));
+    TUTTI_TRY(not_null(handle, "handle"));
+    auto entry = TUTTI_TRY(use(comm));
     if (bytes == 0) return Error{.code = Code::invalid_argument, .what = "bytes is 0: there is nothing to register"};
-    RegisteredRanges& ranges = (*entry)->communicator->channels().registered_ranges();
+    RegisteredRanges& ranges = entry->communicator->channels().registered_ranges();
     const std::span memory(static_cast<std::byte*>(buff), bytes);
-    auto adopted = adopt(**entry, memory);
+    auto adopted = adopt(*entry, memory);
     const std::uint64_t id = ranges.add(memory);
-    if (adopted) (*entry)->adopted.emplace(id, *std::move(adopted));
+    if (adopted) entry->adopted.emplace(id, *std::move(adopted));
     *handle = reinterpret_cast<void*>(id);
     return {};
   });
@@ -79,11 +71,10 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void
 
 tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
+    auto entry = TUTTI_TRY(use(comm));
     const auto id = reinterpret_cast<std::uint64_t>(handle);
-    (*entry)->adopted.erase(id);
-    if (!(*entry)->communicator->channels().registered_ranges().remove(id))
+    entry->adopted.erase(id);
+    if (!entry->communicator->channels().registered_ranges().remove(id))
       return Error{.code = Code::invalid_argument,
                    .what = "handle is not from tuttiCommRegister on this communicator, or was already deregistered"};
     return {};
@@ -92,11 +83,10 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
 
 tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(stream, "stream"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    auto made = std::make_shared<Stream>(**process);
-    if (auto started = made->start(); !started) return started;
+    TUTTI_TRY(not_null(stream, "stream"));
+    auto process = TUTTI_TRY(Process::get());
+    auto made = std::make_shared<Stream>(*process);
+    TUTTI_TRY(made->start());
     void* const handle = streams().open(std::move(made));
     if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 streams"};
     *stream = static_cast<tuttiStream_t>(handle);
@@ -109,10 +99,9 @@ namespace {
 template <class Ask>
 tuttiResult_t on_stream(tuttiStream_t stream, Ask&& ask) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(stream, "stream"); !given) return given;
-    auto known = use(stream);
-    if (!known) return std::move(known).error();
-    return ask(**known);
+    TUTTI_TRY(not_null(stream, "stream"));
+    auto known = TUTTI_TRY(use(stream));
+    return ask(*known);
   });
 }
 
@@ -144,10 +133,9 @@ tuttiResult_t tuttiStreamAddCallback(tuttiStream_t stream, void (*callback)(void
 
 tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
   return guarded([&]() -> Result<void> {
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
+    auto process = TUTTI_TRY(Process::get());
     constexpr std::int64_t limit_ns = 1'000'000'000;
-    auto closed = streams().close((*process)->system, stream, limit_ns);
+    auto closed = streams().close(process->system, stream, limit_ns);
     if (!closed)
       return Error{.code = Code::invalid_argument, .what = "stream is not a stream, or was destroyed already"};
     return {};
@@ -157,22 +145,20 @@ tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
 tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDataType_t type,
                                         tuttiScalarResidence_t residence, tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(op, "op"); !given) return given;
-    if (auto given = not_null(scalar, "scalar"); !given) return given;
+    TUTTI_TRY(not_null(op, "op"));
+    TUTTI_TRY(not_null(scalar, "scalar"));
     if (residence != tuttiScalarHostImmediate && residence != tuttiScalarDevice)
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("residence {} is not a tuttiScalarResidence_t", static_cast<int>(residence))};
-    auto known = data_type(type);
-    if (!known) return std::move(known).error();
-    if (!applies(ReduceOp::pre_mul_sum, *known))
+    auto known = TUTTI_TRY(data_type(type));
+    if (!applies(ReduceOp::pre_mul_sum, known))
       return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("there are no pre-multiplied sums of {}", name(*known))};
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    UserOp made{.type = *known, .scalar = 0};
-    std::memcpy(&made.scalar, scalar, size_of(*known));
-    *op = static_cast<tuttiRedOp_t>((*entry)->next_op++);
-    (*entry)->user_ops[*op] = made;
+                   .what = fmt::format("there are no pre-multiplied sums of {}", name(known))};
+    auto entry = TUTTI_TRY(use(comm));
+    UserOp made{.type = known, .scalar = 0};
+    std::memcpy(&made.scalar, scalar, size_of(known));
+    *op = static_cast<tuttiRedOp_t>(entry->next_op++);
+    entry->user_ops[*op] = made;
     return {};
   });
 }
@@ -180,26 +166,23 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
 tuttiResult_t tuttiRedOpCreate(tuttiRedOp_t* op, tuttiRedOpFunction_t function, void* context, tuttiDataType_t type,
                                tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(op, "op"); !given) return given;
+    TUTTI_TRY(not_null(op, "op"));
     if (function == nullptr) return Error{.code = Code::invalid_argument, .what = "function is NULL"};
-    auto known = data_type(type);
-    if (!known) return std::move(known).error();
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
+    auto known = TUTTI_TRY(data_type(type));
+    auto entry = TUTTI_TRY(use(comm));
     // An enumeration without negative values is passed like an unsigned.
     using Combine = decltype(UserFunction::combine);
     const UserFunction own{.combine = reinterpret_cast<Combine>(function), .context = context};
-    *op = static_cast<tuttiRedOp_t>((*entry)->next_op++);
-    (*entry)->user_ops[*op] = {.type = *known, .function = own};
+    *op = static_cast<tuttiRedOp_t>(entry->next_op++);
+    entry->user_ops[*op] = {.type = known, .function = own};
     return {};
   });
 }
 
 tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    if ((*entry)->user_ops.erase(op) == 0)
+    auto entry = TUTTI_TRY(use(comm));
+    if (entry->user_ops.erase(op) == 0)
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format(
                        "op {} was not made by tuttiRedOpCreatePreMulSum or tuttiRedOpCreate on this communicator",

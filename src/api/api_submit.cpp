@@ -38,10 +38,9 @@ Result<void> set_any_op(Request& request, int op, const CommEntry& entry) {
 
 Result<void> queue(CommEntry& entry, tuttiStream_t stream_handle, const Request& request) {
   auto& communicator = entry.communicator;
-  auto stream = use(stream_handle);
-  if (!stream) return std::move(stream).error();
-  if (Group::open()) return Group::current().add(communicator, *stream, request);
-  (*stream)->push(Submission::of(std::make_unique<Batch>(communicator, request)));
+  auto stream = TUTTI_TRY(use(stream_handle));
+  if (Group::open()) return Group::current().add(communicator, stream, request);
+  stream->push(Submission::of(std::make_unique<Batch>(communicator, request)));
   return {};
 }
 

@@ -35,7 +35,7 @@ tuttiResult_t report(const Error& error) {
 }
 
 Result<CommUse> use(tuttiComm_t comm) {
-  if (auto process = Process::get(); !process) return std::move(process).error();
+  TUTTI_TRY(Process::get());
   CommUse use = comms().use(comm);
   if (use) return use;
   return Error{.code = Code::invalid_argument,
@@ -44,7 +44,7 @@ Result<CommUse> use(tuttiComm_t comm) {
 
 Result<std::shared_ptr<Stream>> use(tuttiStream_t stream) {
   if (stream == nullptr) return std::shared_ptr<Stream>();
-  if (auto process = Process::get(); !process) return std::move(process).error();
+  TUTTI_TRY(Process::get());
   const auto use = streams().use(stream);
   if (use) return use.shared();
   return Error{.code = Code::invalid_argument, .what = "stream is not a stream, or was destroyed"};

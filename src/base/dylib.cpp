@@ -19,8 +19,7 @@ Result<void> refuse_irregular_path(const char* name) {
 
 Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
   Dylib library;
-  for (const char* const name : names)
-    if (auto checked = refuse_irregular_path(name); !checked) return std::move(checked).error();
+  for (const char* const name : names) TUTTI_TRY(refuse_irregular_path(name));
   const HeldStdio held;  // for what libraries open as they are loaded
   // The library stays loaded after it is closed: its own threads may still run.
   for (const char* const name : names) {

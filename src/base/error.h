@@ -119,4 +119,20 @@ class [[nodiscard]] Result<void> {
   std::unique_ptr<Error> error_;
 };
 
+template <class T>
+T&& value_of(Result<T>& result) {
+  return *std::move(result);
+}
+inline void value_of(Result<void>&) {}
+
 }  // namespace tutti
+
+// The value of a Result; where there is none, returns the error from the function. (A statement in an expression, as
+// g++ and clang have them.)
+#define TUTTI_TRY(expression)                 \
+  ({                                          \
+    auto tutti_result = (expression);         \
+    if (!tutti_result) [[unlikely]]           \
+      return std::move(tutti_result).error(); \
+    ::tutti::value_of(tutti_result);          \
+  })

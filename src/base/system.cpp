@@ -192,15 +192,13 @@ void RealSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
 }
 
 Result<Socket> RealSystem::listen(const SocketAddress& at) {
-  auto raw = to_raw(at);
-  if (!raw) return std::move(raw).error();
-  auto fd = open_socket(raw->storage.ss_family);
-  if (!fd) return std::move(fd).error();
+  auto raw = TUTTI_TRY(to_raw(at));
+  auto fd = TUTTI_TRY(open_socket(raw.storage.ss_family));
   const int on = 1;
-  ::setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (::bind(fd->get(), raw->get(), raw->bytes) != 0 || ::listen(fd->get(), SOMAXCONN) != 0)
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(fd.get(), raw.get(), raw.bytes) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
     return failed(fmt::format("listen on {}", text(at)));
-  return Socket(*this, fd->release());
+  return Socket(*this, fd.release());
 }
 
 Result<SocketAddress> RealSystem::address(const Socket& socket) {
@@ -233,14 +231,12 @@ Result<Socket> RealSystem::accept(Socket& listener) {
 }
 
 Result<Socket> RealSystem::connect(const SocketAddress& to) {
-  auto raw = to_raw(to);
-  if (!raw) return std::move(raw).error();
-  auto fd = open_socket(raw->storage.ss_family);
-  if (!fd) return std::move(fd).error();
-  tune(fd->get());
-  if (::connect(fd->get(), raw->get(), raw->bytes) != 0 && errno != EINPROGRESS && errno != EINTR)
+  auto raw = TUTTI_TRY(to_raw(to));
+  auto fd = TUTTI_TRY(open_socket(raw.storage.ss_family));
+  tune(fd.get());
+  if (::connect(fd.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS && errno != EINTR)
     return failed(fmt::format("connect to {}", text(to)));
-  return Socket(*this, fd->release());
+  return Socket(*this, fd.release());
 }
 
 Result<Moved> RealSystem::send(Socket& socket, std::span<const std::byte> bytes) {

@@ -97,10 +97,9 @@ struct Bootstrap::State {
 };
 
 Result<void> Bootstrap::State::call_root() {
-  auto welcome = call->advance();
-  if (!welcome) return std::move(welcome).error();
-  if (!*welcome) return {};
-  place = **std::move(welcome);
+  auto welcome = TUTTI_TRY(call->advance());
+  if (!welcome) return {};
+  place = *std::move(welcome);
   Wire wire = call->take_wire();
   call.reset();
   if (place.listen) open_branch(wire);
@@ -208,7 +207,7 @@ Result<void> Bootstrap::State::listen() {
         std::max(bootstrap::gathered_bytes_max(who.ranks, limits.blob_bytes_max), bootstrap::notice_bytes_max));
     if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
     if (!*next) return {};
-    if (auto done = obey(**next); !done) return done;
+    TUTTI_TRY(obey(**next));
   }
   confirm();
   return {};
@@ -219,9 +218,7 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
   if (frame.kind == FrameKind::bye) return lost("it left");
   if (frame.kind != FrameKind::gathered)
     return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
-  auto blobs = bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max);
-  if (!blobs) return std::move(blobs).error();
-  gathered = *std::move(blobs);
+  gathered = TUTTI_TRY(bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max));
   answered = true;
   if (branch) {
     branch->stop_accepting();

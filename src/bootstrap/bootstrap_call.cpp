@@ -51,9 +51,7 @@ Call::Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::i
       retry_ns_(retry_first_ns) {}
 
 Result<void> Call::connect() {
-  auto side = handshake::RankSide::begin(who_.rank, id_.secret);
-  if (!side) return std::move(side).error();
-  handshake_ = *std::move(side);
+  handshake_ = TUTTI_TRY(handshake::RankSide::begin(who_.rank, id_.secret));
   auto socket = system_.connect(id_.candidate(calls_++));
   if (!socket && !may_pass(socket.error()) && (id_.also.empty() || !may_pass_elsewhere(socket.error())))
     return std::move(socket).error();
@@ -146,9 +144,8 @@ Result<std::optional<Welcome>> Call::await_welcome() {
   if ((*answer)->kind == FrameKind::failure) return read_failure((*answer)->body);
   if ((*answer)->kind != FrameKind::welcome)
     return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
-  auto welcome = read_welcome((*answer)->body);
-  if (!welcome) return std::move(welcome).error();
-  return std::optional(*std::move(welcome));
+  auto welcome = TUTTI_TRY(read_welcome((*answer)->body));
+  return std::optional(std::move(welcome));
 }
 
 /// A try under way says more than the one before it.
@@ -189,10 +186,8 @@ std::optional<Error> Call::hopeless() const {
 }
 
 Result<std::optional<Welcome>> Call::step() {
-  if (phase_ == Phase::away && system_.now_ns() >= next_try_ns_)
-    if (auto called = connect(); !called) return std::move(called).error();
-  if (phase_ == Phase::greeting)
-    if (auto greeted = greet(); !greeted) return std::move(greeted).error();
+  if (phase_ == Phase::away && system_.now_ns() >= next_try_ns_) TUTTI_TRY(connect());
+  if (phase_ == Phase::greeting) TUTTI_TRY(greet());
   if (phase_ == Phase::proving) return await_welcome();
   return std::optional<Welcome>{};
 }

@@ -153,18 +153,16 @@ bool BootstrapRoot::State::finished() const {
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system, const SocketAddress& at,
                                                            const Secret& secret, const BootstrapLimits& limits,
                                                            BootstrapLog log) {
-  auto shared_listener = bootstrap::SharedListener::open(system, at);
-  if (!shared_listener) return std::move(shared_listener).error();
-  return open(system, *shared_listener, secret, limits, std::move(log));
+  auto shared_listener = TUTTI_TRY(bootstrap::SharedListener::open(system, at));
+  return open(system, shared_listener, secret, limits, std::move(log));
 }
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(
     System& system, const std::shared_ptr<bootstrap::SharedListener>& shared_listener, const Secret& secret,
     const BootstrapLimits& limits, BootstrapLog log) {
-  auto registration = bootstrap::SharedListener::enter(shared_listener, secret);
-  if (!registration) return std::move(registration).error();
+  auto registration = TUTTI_TRY(bootstrap::SharedListener::enter(shared_listener, secret));
   return std::unique_ptr<BootstrapRoot>(
-      new BootstrapRoot(std::make_unique<State>(system, *registration, secret, limits, std::move(log))));
+      new BootstrapRoot(std::make_unique<State>(system, registration, secret, limits, std::move(log))));
 }
 
 BootstrapRoot::BootstrapRoot(std::unique_ptr<State> state) : state_(std::move(state)) {}

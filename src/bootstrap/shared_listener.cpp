@@ -26,18 +26,15 @@ SharedListener::SharedListener(Socket listener, SocketAddress at)
     : listener_(std::move(listener)), at_(std::move(at)), pause_(accept_pause_ns, accept_limit_ns) {}
 
 Result<std::shared_ptr<SharedListener>> SharedListener::open(System& system, const SocketAddress& at) {
-  auto listener = system.listen(at);
-  if (!listener) return std::move(listener).error();
-  auto address = system.address(*listener);
-  if (!address) return std::move(address).error();
-  return std::make_shared<SharedListener>(*std::move(listener), *std::move(address));
+  auto listener = TUTTI_TRY(system.listen(at));
+  auto address = TUTTI_TRY(system.address(listener));
+  return std::make_shared<SharedListener>(std::move(listener), std::move(address));
 }
 
 Result<SharedListener::Registration> SharedListener::enter(const std::shared_ptr<SharedListener>& shared_listener,
                                                            const Secret& secret) {
-  const auto tag = handshake::tag_of(secret);
-  if (!tag) return tag.error();
-  Registration registration{.shared_listener = shared_listener, .entry = std::make_shared<Entry>(*tag)};
+  const auto tag = TUTTI_TRY(handshake::tag_of(secret));
+  Registration registration{.shared_listener = shared_listener, .entry = std::make_shared<Entry>(tag)};
   const std::lock_guard lock(shared_listener->mutex_);
   std::erase_if(shared_listener->entries_, [](const auto& known) { return known.expired(); });
   shared_listener->entries_.push_back(registration.entry);

@@ -23,7 +23,7 @@ Result<Progress> CollectiveAcrossHosts::advance() {
 }
 
 Result<Progress> CollectiveAcrossHosts::enter() {
-  if (auto begun = run_.begin(); !begun) return std::move(begun).error();
+  TUTTI_TRY(run_.begin());
   communicator_.sign(run_.sequence(), request_.signature());
   if (!request_.layout) return start();
   counts_.emplace(communicator_, request_, run_.sequence());
@@ -41,7 +41,7 @@ Result<Progress> CollectiveAcrossHosts::exchange_counts() {
 
 Result<Progress> CollectiveAcrossHosts::start() {
   const Plan& plan = run_.choose(Access::slots);
-  if (auto started = run_.start(plan, /*factors=*/false); !started) return std::move(started).error();
+  TUTTI_TRY(run_.start(plan, /*factors=*/false));
   state_ = State::run;
   return Progress::moved;
 }
@@ -68,9 +68,8 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   // What a rank of another host has sent may go on coming for as long as it likes.
   const bool remote = communicator_.members().peers[static_cast<std::size_t>(rank)].remote();
   if (remote && communicator_.process().system.now_ns() - stalled_since_ns_ < last_news_ns) return {};
-  auto moved = state_ == State::counts ? exchange_counts() : run();
-  if (!moved) return std::move(moved).error();
-  if (*moved != Progress::blocked || waiting_for() != rank) return {};
+  auto moved = TUTTI_TRY(state_ == State::counts ? exchange_counts() : run());
+  if (moved != Progress::blocked || waiting_for() != rank) return {};
   return *std::move(gone);
 }
 

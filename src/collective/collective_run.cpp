@@ -11,7 +11,7 @@ namespace tutti {
 
 Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   if (auto* const device = communicator_.device()) [[unlikely]]
-    if (auto may = device->host_call(request_.device != nullptr); !may) return may;
+    TUTTI_TRY(device->host_call(request_.device != nullptr));
   sequence_ = sequence != 0 ? sequence : communicator_.next_sequence();
   if (communicator_.gone().any()) [[unlikely]]
     if (auto failure = failure_before(communicator_, sequence_)) return *std::move(failure);
@@ -39,18 +39,15 @@ std::size_t CollectiveRun::output_bytes() const {
 Result<void> CollectiveRun::copy_input() {
   const std::size_t bytes = input_bytes();
   if (bytes == 0) return {};
-  auto copy = communicator_.staging(bytes);
-  if (!copy) return std::move(copy).error();
-  std::memcpy(*copy, request_.input, bytes);
-  input_ = *copy;
+  auto copy = TUTTI_TRY(communicator_.staging(bytes));
+  std::memcpy(copy, request_.input, bytes);
+  input_ = copy;
   return {};
 }
 
 Result<void> CollectiveRun::put_output_aside() {
   if (output_bytes() == 0) return {};
-  auto aside = communicator_.staging(output_bytes());
-  if (!aside) return std::move(aside).error();
-  output_ = *aside;
+  output_ = TUTTI_TRY(communicator_.staging(output_bytes()));
   return {};
 }
 

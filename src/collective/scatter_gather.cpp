@@ -35,8 +35,8 @@ bool is_all(std::span<const int> list, int ranks) {
 }  // namespace
 
 Result<void> check_lists(const ScatterGather& call, int ranks) {
-  if (auto checked = check_list(call.sources, ranks, "sources"); !checked) return checked;
-  if (auto checked = check_list(call.destinations, ranks, "destinations"); !checked) return checked;
+  TUTTI_TRY(check_list(call.sources, ranks, "sources"));
+  TUTTI_TRY(check_list(call.destinations, ranks, "destinations"));
   if (call.unit > call.total || (call.unit > 0 && call.total % call.unit != 0))
     return refused(fmt::format("unitcount {} does not divide totalcount {}", call.unit, call.total));
   return {};

@@ -31,9 +31,7 @@ Result<SenderMemory> SenderMemory::open(Communicator& communicator, PeerWindows&
                                         const Carried& carried, std::size_t bytes) {
   SenderMemory memory;
   if (carried.carry == Carry::window) {
-    auto window = windows.at(sender, carried.buffer, bytes);
-    if (!window) return std::move(window).error();
-    memory.source_ = *window;
+    memory.source_ = TUTTI_TRY(windows.at(sender, carried.buffer, bytes));
   } else {
     memory.process_ = communicator.members().peers[static_cast<std::size_t>(sender)].foreign_process();
     if (memory.process_) memory.source_ = reinterpret_cast<const std::byte*>(carried.buffer.address);

@@ -88,9 +88,9 @@ bool Mailbox::has_mail(Communicator& communicator) {
 Result<void> check_all_received(Communicator& communicator) {
   for (Rank peer = 0; peer < communicator.ranks(); ++peer) {
     if (peer == communicator.rank()) continue;
-    if (auto checked = check_from(communicator, peer); !checked) return checked;
+    TUTTI_TRY(check_from(communicator, peer));
     for (Channel* const channel : {&communicator.channels().point_to_point(), &communicator.channels().messages()})
-      if (auto checked = check_to(communicator, *channel, peer); !checked) return checked;
+      TUTTI_TRY(check_to(communicator, *channel, peer));
   }
   if (communicator.background() == nullptr && !Mailbox::has_mail(communicator)) return {};
   return mailbox_of(communicator).check_received();

@@ -54,7 +54,7 @@ Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_
       if (const MadeCall theirs = last_call(descriptors, rank); theirs.sequence > latest)
         return more_calls(last_call(descriptors, communicator.rank()), theirs);
     if (descriptors.seen_all()) return {};
-    if (auto left = look_for_leavers(communicator, latest); !left) return left;
+    TUTTI_TRY(look_for_leavers(communicator, latest));
     if (communicator.failed() || system.now_ns() >= end_ns) return {};
     system.poll({}, nap_ns);
   }

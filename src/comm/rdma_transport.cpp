@@ -99,11 +99,10 @@ std::shared_ptr<ChannelUpgrade> RdmaTransport::upgrade(const Greeting& greeting,
 Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& greeting,
                                                               const std::string& own_address) {
   const Rank peer = greeting.from == members_.rank ? greeting.to : greeting.from;
-  auto at = endpoint(greeting.channel, own_address);
-  if (!at) return std::move(at).error();
-  const int queue_pairs = (*at)->port.iwarp ? 1 : queue_pairs_;
+  auto at = TUTTI_TRY(endpoint(greeting.channel, own_address));
+  const int queue_pairs = at->port.iwarp ? 1 : queue_pairs_;
   return verbs::Link::make(
-      *std::move(at),
+      std::move(at),
       {.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_, .queue_pairs = queue_pairs}, queues_,
       peer, members_.describe(peer));
 }
@@ -111,9 +110,7 @@ Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& gr
 Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, const std::string& own_address) {
   const std::lock_guard lock(mutex_);
   if (ports_.empty()) {
-    auto found = process_.rdma.ports(process_.system, process_.config, process_.log);
-    if (!found) return std::move(found).error();
-    ports_ = *std::move(found);
+    ports_ = TUTTI_TRY(process_.rdma.ports(process_.system, process_.config, process_.log));
   }
   const std::size_t index = verbs::choose_port(ports_, own_address, members_.nearest_nic, channel);
   auto& known = endpoints_[index];

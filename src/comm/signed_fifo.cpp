@@ -11,7 +11,7 @@ Result<std::span<std::byte>> SignedSender::acquire() {
     auto slot = through_->acquire();
     if (!slot || slot->data() == nullptr) return slot;
     std::memcpy(slot->data(), &mark_, sizeof mark_);
-    if (auto sent = through_->commit(sizeof mark_); !sent) return std::move(sent).error();
+    TUTTI_TRY(through_->commit(sizeof mark_));
     said_ = mark_.sequence;
   }
   return through_->acquire();
@@ -28,7 +28,7 @@ Result<bool> SignedReceiver::hear() {
     return Error{.code = Code::remote, .what = "a message has no mark of its call", .peer = peer_};
   std::memcpy(&theirs, message->data(), sizeof theirs);
   if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature)) return judge(theirs);
-  if (auto freed = through_->release(); !freed) return std::move(freed).error();
+  TUTTI_TRY(through_->release());
   heard_ = mark_.sequence;
   return true;
 }
@@ -50,16 +50,14 @@ Result<bool> SignedReceiver::judge(const CallMark& theirs) {
 
 Result<std::span<const std::byte>> SignedReceiver::peek(std::size_t bytes) {
   if (heard_ != mark_.sequence) through_->read_ahead(true);
-  auto heard = hear();
-  if (!heard) return std::move(heard).error();
-  return *heard ? through_->peek(bytes) : std::span<const std::byte>();
+  auto heard = TUTTI_TRY(hear());
+  return heard ? through_->peek(bytes) : std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> SignedReceiver::expect(std::size_t bytes) {
   if (heard_ != mark_.sequence) through_->read_ahead(false);
-  auto heard = hear();
-  if (!heard) return std::move(heard).error();
-  return *heard ? through_->expect(bytes) : std::span<const std::byte>();
+  auto heard = TUTTI_TRY(hear());
+  return heard ? through_->expect(bytes) : std::span<const std::byte>();
 }
 
 }  // namespace tutti

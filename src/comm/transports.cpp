@@ -21,9 +21,8 @@ constexpr TransportEntry list[] = {
 Result<std::uint32_t> usable_transports(Process& process) {
   std::uint32_t usable = 0;
   for (std::size_t i = 0; i < std::size(list); ++i) {
-    auto can = list[i].usable(process);
-    if (!can) return std::move(can).error();
-    if (*can) usable |= 1u << i;
+    auto can = TUTTI_TRY(list[i].usable(process));
+    if (can) usable |= 1u << i;
   }
   return usable;
 }

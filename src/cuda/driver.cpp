@@ -63,16 +63,14 @@ Result<std::shared_ptr<const Driver>> Driver::open(Dylib library) {
   if (lookup == nullptr)
     return none(fmt::format("the CUDA driver is older than CUDA {}, the oldest version that tutti supports",
                             version_text(version_min)));
-  auto api = functions_of(lookup);
-  if (!api) return std::move(api).error();
+  auto api = TUTTI_TRY(functions_of(lookup));
   int version = 0;
-  (void)api->driver_version(&version);
-  auto driver = std::make_shared<const Driver>(Key{}, std::move(library), *api, version);
+  (void)api.driver_version(&version);
+  auto driver = std::make_shared<const Driver>(Key{}, std::move(library), api, version);
   const HeldStdio held;
-  if (auto begun = driver->check(api->init(0), "cuInit"); !begun) return begun.error();
-  auto count = driver->devices();
-  if (!count) return std::move(count).error();
-  if (*count == 0) return none("the CUDA driver is loaded, but finds no GPU that this process may use");
+  TUTTI_TRY(driver->check(api.init(0), "cuInit"));
+  auto count = TUTTI_TRY(driver->devices());
+  if (count == 0) return none("the CUDA driver is loaded, but finds no GPU that this process may use");
   return driver;
 }
 
@@ -93,14 +91,13 @@ Result<void> Driver::check(Status code, std::string_view function) const {
 
 Result<int> Driver::devices() const {
   int count = 0;
-  if (auto asked = check(api.device_count(&count), "cuDeviceGetCount"); !asked) return asked.error();
+  TUTTI_TRY(check(api.device_count(&count), "cuDeviceGetCount"));
   return count;
 }
 
 Result<int> Driver::device_attribute(Ordinal device, int attribute) const {
   int value = 0;
-  if (auto asked = check(api.device_attribute(&value, attribute, device), "cuDeviceGetAttribute"); !asked)
-    return asked.error();
+  TUTTI_TRY(check(api.device_attribute(&value, attribute, device), "cuDeviceGetAttribute"));
   return value;
 }
 

@@ -91,7 +91,7 @@ Result<void> Engine::launch_reduction(const Job& job, std::span<const Part> part
       reduction.own_at += skipped(bytes) / element;
       reduction.count = sliced(bytes) / element;
     }
-    if (auto launched = launch(job, slices, moved); !launched) return launched;
+    TUTTI_TRY(launch(job, slices, moved));
     begin += each;
   } while (begin < any.largest);
   return {};
@@ -156,7 +156,7 @@ Result<void> Engine::scale_inputs(const Job& job, std::span<const Part> parts,
                     .output = scaled,
                     .scratch = nullptr,
                     .buffers = buffers};
-    if (auto started = start_pass(pass, parts.front().stream); !started) return started;
+    TUTTI_TRY(start_pass(pass, parts.front().stream));
     own.input = scaled;
   }
   return {};
@@ -183,7 +183,7 @@ Result<void> Engine::combine_blocks(const Job& job, std::span<const Part> parts,
                     .output = buffers[rank].output,
                     .scratch = scratch + blocks.at(shape_.ranks),
                     .buffers = sources};
-    if (auto started = start_pass(pass, parts.front().stream); !started) return started;
+    TUTTI_TRY(start_pass(pass, parts.front().stream));
   }
   return {};
 }

@@ -24,9 +24,8 @@ Result<std::uint64_t> id_at(const Gpu& gpu, Address base) {
   std::uint64_t id = 0;
   int wanted = pointer_attribute::buffer_id;
   void* value = &id;
-  auto known = told(gpu, gpu.api().pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes");
-  if (!known) return std::move(known).error();
-  return *known ? id : 0;
+  auto known = TUTTI_TRY(told(gpu, gpu.api().pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes"));
+  return known ? id : 0;
 }
 
 }  // namespace
@@ -35,9 +34,8 @@ Result<Allocation> allocation_of(const Gpu& gpu, const std::byte* at, std::size_
   const auto address = reinterpret_cast<Address>(at);
   Allocation found;
   std::size_t whole = 0;
-  auto ranged = told(gpu, gpu.api().address_range(&found.base, &whole, address), "cuMemGetAddressRange");
-  if (!ranged) return std::move(ranged).error();
-  if (!*ranged || address + bytes > found.base + whole) return Allocation{};
+  auto ranged = TUTTI_TRY(told(gpu, gpu.api().address_range(&found.base, &whole, address), "cuMemGetAddressRange"));
+  if (!ranged || address + bytes > found.base + whole) return Allocation{};
   auto id = id_at(gpu, found.base);
   if (!id) return std::move(id).error();
   if (*id == 0) return Allocation{};
@@ -59,15 +57,14 @@ Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHand
 
 Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes) {
   MemoryLine line{.address = reinterpret_cast<std::uint64_t>(at)};
-  auto found = allocation_of(gpu, at, bytes);
-  if (!found) return std::move(found).error();
-  if (found->base == 0) return line;
-  auto exported = export_memory(gpu, *found, line.handle);
+  auto found = TUTTI_TRY(allocation_of(gpu, at, bytes));
+  if (found.base == 0) return line;
+  auto exported = export_memory(gpu, found, line.handle);
   if (!exported) return std::move(exported).error();
   if (!*exported) return line;
-  line.id = found->id;
-  line.bytes = found->bytes;
-  line.offset = line.address - found->base;
+  line.id = found.id;
+  line.bytes = found.bytes;
+  line.offset = line.address - found.base;
   line.exported = 1;
   return line;
 }
@@ -82,7 +79,7 @@ Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
   Open made{.gpu = gpu.ordinal(), .handle = handle, .users = 1};
   const HeldStdio held;
   const Status opened = gpu.api().ipc_open(&made.at, handle, ipc_lazy_peer_access);
-  if (auto open = gpu.check(opened, "cuIpcOpenMemHandle"); !open) return open.error();
+  TUTTI_TRY(gpu.check(opened, "cuIpcOpenMemHandle"));
   open_.push_back(made);
   return made.at;
 }
@@ -97,13 +94,12 @@ void PeerMapTable::close(const Gpu& gpu, const IpcHandle& handle) {
 }
 
 Result<PeerMapping> PeerMapping::open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle) {
-  auto opened = table.open(*gpu, handle);
-  if (!opened) return std::move(opened).error();
+  auto opened = TUTTI_TRY(table.open(*gpu, handle));
   PeerMapping mapping;
   mapping.table_ = &table;
   mapping.gpu_ = gpu;
   mapping.handle_ = handle;
-  mapping.at_ = *opened;
+  mapping.at_ = opened;
   return mapping;
 }
 

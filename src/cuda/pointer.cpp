@@ -22,12 +22,11 @@ std::string_view name(MemoryKind kind) {
 
 /// Errors: invalid_argument (memory of another GPU), cuda.
 Result<MemoryKind> kind_of(const Gpu& gpu, const void* pointer, std::string_view argument) {
-  auto facts = look_at(gpu.driver(), pointer);
-  if (!facts) return std::move(facts).error();
-  if (facts->kind == MemoryKind::device && facts->device != gpu.ordinal())
+  auto facts = TUTTI_TRY(look_at(gpu.driver(), pointer));
+  if (facts.kind == MemoryKind::device && facts.device != gpu.ordinal())
     return refused(fmt::format("{} is memory of GPU {}, but this rank of the communicator is on GPU {}", argument,
-                               facts->device, gpu.ordinal()));
-  return facts->kind;
+                               facts.device, gpu.ordinal()));
+  return facts.kind;
 }
 
 }  // namespace
@@ -42,7 +41,7 @@ Result<PointerFacts> look_at(const Driver& driver, const void* pointer) {
   const Status status =
       driver.api.pointer_attributes(3, wanted.data(), values.data(), reinterpret_cast<Address>(pointer));
   if (status == status::invalid_value) return PointerFacts{};  // some drivers return this for memory they do not know
-  if (auto asked = driver.check(status, "cuPointerGetAttributes"); !asked) return asked.error();
+  TUTTI_TRY(driver.check(status, "cuPointerGetAttributes"));
   if (managed != 0) return PointerFacts{.kind = MemoryKind::managed, .device = device};
   if (type == memory_type_device) return PointerFacts{.kind = MemoryKind::device, .device = device};
   return PointerFacts{};
@@ -51,20 +50,17 @@ Result<PointerFacts> look_at(const Driver& driver, const void* pointer) {
 Result<bool> on_gpu(const Gpu& gpu, const void* sendbuff, const void* recvbuff) {
   if (sendbuff == nullptr || recvbuff == nullptr || sendbuff == recvbuff) {
     const void* const only = sendbuff != nullptr ? sendbuff : recvbuff;
-    auto kind = kind_of(gpu, only, sendbuff != nullptr ? "sendbuff" : "recvbuff");
-    if (!kind) return std::move(kind).error();
-    return *kind != MemoryKind::host;
+    auto kind = TUTTI_TRY(kind_of(gpu, only, sendbuff != nullptr ? "sendbuff" : "recvbuff"));
+    return kind != MemoryKind::host;
   }
-  auto send = kind_of(gpu, sendbuff, "sendbuff");
-  if (!send) return std::move(send).error();
-  auto recv = kind_of(gpu, recvbuff, "recvbuff");
-  if (!recv) return std::move(recv).error();
-  if ((*send == MemoryKind::host) != (*recv == MemoryKind::host))
+  auto send = TUTTI_TRY(kind_of(gpu, sendbuff, "sendbuff"));
+  auto recv = TUTTI_TRY(kind_of(gpu, recvbuff, "recvbuff"));
+  if ((send == MemoryKind::host) != (recv == MemoryKind::host))
     return refused(
         fmt::format("sendbuff is {} memory and recvbuff is {} memory: both buffers of a call must be host memory, or "
                     "both GPU memory",
-                    name(*send), name(*recv)));
-  return *send != MemoryKind::host;
+                    name(send), name(recv)));
+  return send != MemoryKind::host;
 }
 
 Result<void> check_stream(const Gpu& gpu, Stream stream) {
@@ -74,7 +70,7 @@ Result<void> check_stream(const Gpu& gpu, Stream stream) {
   const Status status = gpu.api().stream_context(stream, &context);
   if (status == status::invalid_handle || status == status::invalid_context)
     return refused("stream is not a cudaStream_t, or was destroyed");
-  if (auto asked = gpu.check(status, "cuStreamGetCtx"); !asked) return asked;
+  TUTTI_TRY(gpu.check(status, "cuStreamGetCtx"));
   if (context == gpu.context()) return {};
   Ordinal device = -1;
   Context before = nullptr;

@@ -9,23 +9,20 @@
 namespace tutti::cuda {
 
 Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordinal) {
-  auto count = driver->devices();
-  if (!count) return std::move(count).error();
-  if (ordinal < 0 || ordinal >= *count)
+  auto count = TUTTI_TRY(driver->devices());
+  if (ordinal < 0 || ordinal >= count)
     return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("GPU {} is none of this process's (0 to {})", ordinal, *count - 1)};
+                 .what = fmt::format("GPU {} is none of this process's (0 to {})", ordinal, count - 1)};
   Context context = nullptr;
   const HeldStdio held;  // a context has dozens of descriptors
-  if (auto kept = driver->check(driver->api.primary_retain(&context, ordinal), "cuDevicePrimaryCtxRetain"); !kept)
-    return kept.error();
+  TUTTI_TRY(driver->check(driver->api.primary_retain(&context, ordinal), "cuDevicePrimaryCtxRetain"));
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal, context));
-  auto multiprocessors = gpu->driver().device_attribute(ordinal, attribute::multiprocessors);
-  if (!multiprocessors) return std::move(multiprocessors).error();
+  auto multiprocessors = TUTTI_TRY(gpu->driver().device_attribute(ordinal, attribute::multiprocessors));
   auto cooperative = gpu->driver().device_attribute(ordinal, attribute::cooperative_launch);
   if (!cooperative) return std::move(cooperative).error();
   if (*cooperative == 0)
     return Error{.code = Code::cuda, .what = fmt::format("GPU {} cannot launch cooperative kernels", ordinal)};
-  gpu->multiprocessors_ = *multiprocessors;
+  gpu->multiprocessors_ = multiprocessors;
   return SharedGpu(std::move(gpu));
 }
 
@@ -34,8 +31,7 @@ Gpu::~Gpu() {
 }
 
 Result<Current> Current::enter(const Gpu& gpu) {
-  if (auto pushed = gpu.check(gpu.api().context_push(gpu.context()), "cuCtxPushCurrent"); !pushed)
-    return pushed.error();
+  TUTTI_TRY(gpu.check(gpu.api().context_push(gpu.context()), "cuCtxPushCurrent"));
   int mode = capture_mode_relaxed;
   if (auto exchanged = gpu.check(gpu.api().exchange_capture_mode(&mode), "cuThreadExchangeStreamCaptureMode");
       !exchanged) {
@@ -127,8 +123,7 @@ Registration::~Registration() {
 Result<OwnStream> OwnStream::create(const SharedGpu& gpu) {
   OwnStream stream;
   const HeldStdio held;
-  if (auto made = gpu->check(gpu->api().stream_create(&stream.stream_, stream_non_blocking), "cuStreamCreate"); !made)
-    return made.error();
+  TUTTI_TRY(gpu->check(gpu->api().stream_create(&stream.stream_, stream_non_blocking), "cuStreamCreate"));
   stream.gpu_ = gpu;
   return stream;
 }
@@ -146,8 +141,7 @@ OwnStream::~OwnStream() {
 
 Result<OwnEvent> OwnEvent::create(const SharedGpu& gpu) {
   OwnEvent event;
-  if (auto made = gpu->check(gpu->api().event_create(&event.event_, event_without_timing), "cuEventCreate"); !made)
-    return made.error();
+  TUTTI_TRY(gpu->check(gpu->api().event_create(&event.event_, event_without_timing), "cuEventCreate"));
   event.gpu_ = gpu;
   return event;
 }

@@ -59,32 +59,29 @@ SharedBuffer SharedBuffers::use(std::uint32_t place, const std::byte* at) {
 
 Result<std::optional<SharedBuffer>> SharedBuffers::offer(const std::byte* at, std::size_t bytes, bool& possible) {
   possible = false;
-  auto found = allocation_of(*gpu_, at, bytes);
-  if (!found) return std::move(found).error();
-  if (found->base == 0) return std::optional<SharedBuffer>();
+  auto found = TUTTI_TRY(allocation_of(*gpu_, at, bytes));
+  if (found.base == 0) return std::optional<SharedBuffer>();
   {
     const std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find(own_, *found, &Own::allocation);
+    const auto known = std::ranges::find(own_, found, &Own::allocation);
     possible = known != own_.end();
     if (possible) return std::optional(use(static_cast<std::uint32_t>(known - own_.begin()), at));
-    if (std::ranges::find(closed_, *found) != closed_.end()) return std::optional<SharedBuffer>();
+    if (std::ranges::find(closed_, found) != closed_.end()) return std::optional<SharedBuffer>();
   }
   IpcHandle handle{};
-  auto exported = export_memory(*gpu_, *found, handle);
-  if (!exported) return std::move(exported).error();
-  possible = *exported;
+  possible = TUTTI_TRY(export_memory(*gpu_, found, handle));
   const std::lock_guard lock(mutex_);
   if (!possible) {
-    closed_[next_closed_++ % closed_.size()] = *found;
+    closed_[next_closed_++ % closed_.size()] = found;
     return std::optional<SharedBuffer>();
   }
   const auto place = free_place();
   if (!place) return std::optional<SharedBuffer>();
-  own_[*place] = {.allocation = *found, .users = std::make_shared<std::atomic<int>>(0)};
+  own_[*place] = {.allocation = found, .users = std::make_shared<std::atomic<int>>(0)};
   auto& seen = board_.places[*place];
-  seen.id = found->id;
-  seen.bytes = found->bytes;
-  seen.base = found->base;
+  seen.id = found.id;
+  seen.bytes = found.bytes;
+  seen.base = found.base;
   seen.handle = handle;
   seen.answers.store(0, std::memory_order_relaxed);
   seen.refusals.store(0, std::memory_order_relaxed);
@@ -102,9 +99,8 @@ Result<void> SharedBuffers::retire_freed() {
       if (own_[i].allocation.base != 0 && answered(i)) offered.emplace_back(i, own_[i].allocation);
   }
   for (const auto& [place, allocation] : offered) {
-    auto there = exists(*gpu_, allocation);
-    if (!there) return std::move(there).error();
-    if (*there && !refused(place)) continue;
+    auto there = TUTTI_TRY(exists(*gpu_, allocation));
+    if (there && !refused(place)) continue;
     const std::lock_guard lock(mutex_);
     if (own_[place].allocation == allocation && unused(place)) withdraw(place);
   }

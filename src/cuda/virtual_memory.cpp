@@ -34,7 +34,7 @@ Result<std::size_t> whole_bytes(const Gpu& gpu, std::size_t bytes) {
   const AllocationKind kind = kind_on(gpu);
   std::size_t unit = 0;
   const Status asked = gpu.api().granularity(&unit, &kind, granularity_minimum);
-  if (auto known = gpu.check(asked, "cuMemGetAllocationGranularity"); !known) return known.error();
+  TUTTI_TRY(gpu.check(asked, "cuMemGetAllocationGranularity"));
   if (unit == 0) unit = 1;
   return (bytes + unit - 1) / unit * unit;
 }
@@ -48,21 +48,20 @@ bool VirtualMemory::is_available(const Gpu& gpu) {
 }
 
 Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::size_t bytes) {
-  auto whole = whole_bytes(*gpu, bytes);
-  if (!whole) return std::move(whole).error();
+  auto whole = TUTTI_TRY(whole_bytes(*gpu, bytes));
   const AllocationKind kind = kind_on(*gpu);
   Handle handle(*gpu);
   const HeldStdio held;
-  const Status created = gpu->api().memory_create(&handle.memory, *whole, &kind, 0);
-  if (auto made = gpu->check(created, "cuMemCreate"); !made) return made.error();
+  const Status created = gpu->api().memory_create(&handle.memory, whole, &kind, 0);
+  TUTTI_TRY(gpu->check(created, "cuMemCreate"));
   handle.made = true;
   Created result;
   int descriptor = -1;
   const Status exported = gpu->api().memory_export(&descriptor, handle.memory, handle_type_descriptor, 0);
-  if (auto made = gpu->check(exported, "cuMemExportToShareableHandle"); !made) return made.error();
+  TUTTI_TRY(gpu->check(exported, "cuMemExportToShareableHandle"));
   result.descriptor = UniqueFd(above_stdio(descriptor));
   (void)::fcntl(result.descriptor.get(), F_SETFD, FD_CLOEXEC);
-  if (auto mapped = result.memory.map(gpu, handle.memory, *whole); !mapped) return mapped.error();
+  TUTTI_TRY(result.memory.map(gpu, handle.memory, whole));
   return result;
 }
 
@@ -71,20 +70,20 @@ Result<VirtualMemory> VirtualMemory::open(const SharedGpu& gpu, int descriptor, 
   const HeldStdio held;
   auto* const passed = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));  // NOLINT: CUDA's way
   const Status imported = gpu->api().memory_import(&handle.memory, passed, handle_type_descriptor);
-  if (auto made = gpu->check(imported, "cuMemImportFromShareableHandle"); !made) return made.error();
+  TUTTI_TRY(gpu->check(imported, "cuMemImportFromShareableHandle"));
   handle.made = true;
   VirtualMemory memory;
-  if (auto mapped = memory.map(gpu, handle.memory, bytes); !mapped) return mapped.error();
+  TUTTI_TRY(memory.map(gpu, handle.memory, bytes));
   return memory;
 }
 
 Result<void> VirtualMemory::map(const SharedGpu& gpu, Allocated memory, std::size_t bytes) {
   const Api& api = gpu->api();
   const Status reserved = api.addresses_reserve(&at_, bytes, 0, 0, 0);
-  if (auto made = gpu->check(reserved, "cuMemAddressReserve"); !made) return made;
+  TUTTI_TRY(gpu->check(reserved, "cuMemAddressReserve"));
   gpu_ = gpu;
   bytes_ = bytes;
-  if (auto made = gpu->check(api.memory_map(at_, bytes, 0, memory, 0), "cuMemMap"); !made) return made;
+  TUTTI_TRY(gpu->check(api.memory_map(at_, bytes, 0, memory, 0), "cuMemMap"));
   mapped_ = true;
   return allow(*gpu, at_, bytes);
 }

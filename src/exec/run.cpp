@@ -95,9 +95,8 @@ Result<Progress> Run::advance() {
     Channel& channel = links_.channels[static_cast<std::size_t>(index)];
     const ChannelState& state = state_[static_cast<std::size_t>(index)];
     if (!state.finished) {
-      auto went = advance_channel(index, budget);
-      if (!went) return std::move(went).error();
-      moved = moved || *went;
+      auto went = TUTTI_TRY(advance_channel(index, budget));
+      moved = moved || went;
     }
     // Flush even if the channel is blocked: its peers may wait for messages that have not left yet.
     if (!channel.unsent.empty()) {
@@ -269,8 +268,7 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
                  .peer = action.peer};
   channel.open[action.peer].reading = *message;
   channel.open[action.peer].arriving = arriving;
-  if (direct_ && !arriving)
-    if (auto found = find_offered(channel, action); !found) return std::move(found).error();
+  if (direct_ && !arriving) TUTTI_TRY(find_offered(channel, action));
   return true;
 }
 

@@ -27,7 +27,7 @@ Result<bool> Run::pass_direct(Channel& channel, ChannelState& state, const Actio
   const Piece whole{.at = range.begin, .count = range.count};
   if (!state.begun) {
     if (!keep(channel, action, whole)) return false;
-    if (auto checked = check_offered(channel, action, whole); !checked) return std::move(checked).error();
+    TUTTI_TRY(check_offered(channel, action, whole));
     state.offered = offer(channel, action, whole);
     state.begun = true;
   }
@@ -58,11 +58,10 @@ Result<bool> Run::move_pieces(Channel& channel, ChannelState& state, const Actio
   while (state.pass_done < whole.count) {
     if (budget == 0) return false;
     Piece piece{.at = whole.at + state.pass_done, .skipped = state.pass_done, .count = whole.count - state.pass_done};
-    auto here = arrived(channel, action, piece);
-    if (!here) return std::move(here).error();
-    if (*here == 0) return false;
-    piece.count = std::min(*here, piece_elements(channel, action, budget));
-    if (auto moved = move(channel, action, to, piece); !moved) return std::move(moved).error();
+    auto here = TUTTI_TRY(arrived(channel, action, piece));
+    if (here == 0) return false;
+    piece.count = std::min(here, piece_elements(channel, action, budget));
+    TUTTI_TRY(move(channel, action, to, piece));
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
   }

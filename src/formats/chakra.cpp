@@ -96,10 +96,9 @@ void append(std::string& file, const std::string& message) {
 
 Result<std::vector<std::string>> export_chakra(const Schedule& schedule, const TrafficSize& size,
                                                std::string_view name) {
-  const auto graphs = traffic(schedule, size);
-  if (!graphs) return Error(graphs.error());
+  const auto graphs = TUTTI_TRY(traffic(schedule, size));
   std::vector<std::string> files;
-  for (const std::vector<TrafficNode>& nodes : *graphs) {
+  for (const std::vector<TrafficNode>& nodes : graphs) {
     std::string file;
     append(file, metadata(schedule, name));
     for (std::size_t i = 0; i < nodes.size(); ++i) append(file, encoded(nodes[i], static_cast<int>(i)));

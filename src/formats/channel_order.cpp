@@ -107,8 +107,7 @@ class Autotuner {
   }
 
   Result<void> run(const std::vector<int>& order) {
-    for (const int i : order)
-      if (auto good = run(i); !good) return good;
+    for (const int i : order) TUTTI_TRY(run(i));
     return end();
   }
 
@@ -127,9 +126,8 @@ class Autotuner {
       if (--wanted_[index(before)] == 0) kept_[index(before)] = {};
     }
     for (const Move& move : instruction.moves) {
-      for (const Cell source : move.sources)
-        if (auto good = read(i, source, clock); !good) return good;
-      if (auto good = write(i, move.destination, clock); !good) return good;
+      for (const Cell source : move.sources) TUTTI_TRY(read(i, source, clock));
+      TUTTI_TRY(write(i, move.destination, clock));
     }
     if (wanted_[index(i)] > 0) {
       kept_[index(i)] = clock;

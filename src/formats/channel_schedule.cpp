@@ -107,8 +107,7 @@ Result<void> Conversion::trace(const std::vector<int>& order) {
       if (same != none) inputs_[index(memory_.cell(rank, Buffer::output, same))] = current_[index(input)];
     }
   for (const int instruction : order)
-    for (const Move& move : program_.instructions[index(instruction)].moves)
-      if (auto good = trace(instruction, move); !good) return good;
+    for (const Move& move : program_.instructions[index(instruction)].moves) TUTTI_TRY(trace(instruction, move));
   traced_ = static_cast<int>(passes_.size());
   traced_values_ = static_cast<int>(values_.size());
   return {};
@@ -316,11 +315,10 @@ Imported Conversion::result(std::string name) const {
 
 Result<Imported> to_schedule(ChannelProgram program, std::string name) {
   program.in_flight.resize(index(program.memory.size()));
-  const auto order = execution_order(program);
-  if (!order) return Error(order.error());
-  if (auto good = check_races(program, *order); !good) return Error(good.error());
+  const auto order = TUTTI_TRY(execution_order(program));
+  if (auto good = check_races(program, order); !good) return Error(good.error());
   Conversion conversion(std::move(program));
-  if (auto good = conversion.trace(*order); !good) return Error(good.error());
+  if (auto good = conversion.trace(order); !good) return Error(good.error());
   conversion.place();
   return conversion.result(std::move(name));
 }

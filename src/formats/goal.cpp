@@ -8,12 +8,11 @@
 namespace tutti::formats {
 
 Result<std::string> export_goal(const Schedule& schedule, const TrafficSize& size) {
-  const auto graphs = traffic(schedule, size);
-  if (!graphs) return Error(graphs.error());
+  const auto graphs = TUTTI_TRY(traffic(schedule, size));
   std::string text = fmt::format("num_ranks {}\n", schedule.ranks());
   auto out = std::back_inserter(text);
-  for (std::size_t rank = 0; rank < graphs->size(); ++rank) {
-    const std::vector<TrafficNode>& nodes = (*graphs)[rank];
+  for (std::size_t rank = 0; rank < graphs.size(); ++rank) {
+    const std::vector<TrafficNode>& nodes = graphs[rank];
     fmt::format_to(out, "\nrank {} {{\n", rank);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const TrafficNode& node = nodes[i];

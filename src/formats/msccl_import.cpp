@@ -68,8 +68,8 @@ class Import {
 };
 
 Result<void> Import::run() {
-  if (auto good = check_copies(); !good) return good;
-  if (auto good = check_chunks(); !good) return good;
+  TUTTI_TRY(check_copies());
+  TUTTI_TRY(check_chunks());
   int steps = 0;
   for (const MscclGpu& gpu : file_.gpus) {
     first_.emplace_back();
@@ -82,7 +82,7 @@ Result<void> Import::run() {
   incoming_ = outgoing_;
   partner_.assign(index(steps), -1);
   instruction_ = partner_;
-  if (auto good = match(); !good) return good;
+  TUTTI_TRY(match());
   for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
     emit_copies(rank);
     for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) emit(rank, static_cast<int>(id));
@@ -275,16 +275,14 @@ std::vector<Move> Import::moves(const MscclStep& step, Rank rank, int number) {
 }  // namespace
 
 Result<Imported> import_msccl(std::string_view text, Rank root) {
-  auto file = parse_msccl(text, root);
-  if (!file) return std::move(file).error();
-  auto memory = Memory::of(Import::buffers(*file));
-  if (!memory) return std::move(memory).error();
-  Import import(*file, *std::move(memory));
-  if (auto good = import.run(); !good) return std::move(good).error();
-  auto imported = to_schedule(std::move(import).program(), std::move(file->name));
+  auto file = TUTTI_TRY(parse_msccl(text, root));
+  auto memory = TUTTI_TRY(Memory::of(Import::buffers(file)));
+  Import import(file, std::move(memory));
+  TUTTI_TRY(import.run());
+  auto imported = to_schedule(std::move(import).program(), std::move(file.name));
   if (imported) {
-    imported->bytes_min = static_cast<std::uint64_t>(file->bytes_min);
-    imported->bytes_max = static_cast<std::uint64_t>(file->bytes_max);
+    imported->bytes_min = static_cast<std::uint64_t>(file.bytes_min);
+    imported->bytes_max = static_cast<std::uint64_t>(file.bytes_max);
   }
   return imported;
 }

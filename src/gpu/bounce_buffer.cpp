@@ -37,15 +37,9 @@ Result<std::shared_ptr<BounceBuffer>> BounceBuffer::make(SegmentTable& segments,
   if (!memory) return std::move(memory).error().during("allocate a bounce buffer for calls on device memory");
   buffer->at_ = *memory;
   buffer->bytes_ = bytes;
-  auto registration = cuda::Registration::make(gpu, buffer->at_, bytes);
-  if (!registration) return std::move(registration).error();
-  buffer->registration_ = *std::move(registration);
-  auto words = cuda::PinnedMemory::allocate(gpu, word_bytes);
-  if (!words) return std::move(words).error();
-  buffer->words_ = *std::move(words);
-  auto ended = cuda::OwnEvent::create(gpu);
-  if (!ended) return std::move(ended).error();
-  buffer->ended_ = *std::move(ended);
+  buffer->registration_ = TUTTI_TRY(cuda::Registration::make(gpu, buffer->at_, bytes));
+  buffer->words_ = TUTTI_TRY(cuda::PinnedMemory::allocate(gpu, word_bytes));
+  buffer->ended_ = TUTTI_TRY(cuda::OwnEvent::create(gpu));
   return buffer;
 }
 
@@ -111,9 +105,8 @@ bool BounceBuffer::free() {
 
 Result<std::shared_ptr<BouncePool>> BouncePool::open(GpuProcess& process, SegmentTable& segments,
                                                      const cuda::SharedGpu& gpu) {
-  auto can = gpu->driver().device_attribute(gpu->ordinal(), cuda::attribute::stream_memory_operations);
-  if (!can) return std::move(can).error();
-  if (*can == 0)
+  auto can = TUTTI_TRY(gpu->driver().device_attribute(gpu->ordinal(), cuda::attribute::stream_memory_operations));
+  if (can == 0)
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("streams of GPU {} cannot wait for memory of the host (cuStreamWaitValue32), "
                                      "which this call on device memory needs: not all ranks share one GPU and one "

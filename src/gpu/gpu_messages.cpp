@@ -14,7 +14,7 @@ Result<Progress> GpuMessages::advance() {
   if (!copies) return std::move(copies).error();
   GpuContext& context = *gpu_context(communicator_);
   const cuda::MessagesJob job{.streams = streams, .messages = messages, .copies = *copies};
-  if (auto launched = context.launch_group->launch_messages(job); !launched) return launched.error();
+  TUTTI_TRY(context.launch_group->launch_messages(job));
   for (const PeerRequest& request : requests_) context.note_launched(request);
   return Progress::done;
 }
@@ -45,7 +45,7 @@ Result<std::vector<cuda::MessagesJob::Copy>> GpuMessages::to_self() const {
   std::vector<const PeerRequest*> sends, receives;
   for (const PeerRequest& request : requests_)
     if (request.peer == communicator_.rank()) (request.send ? sends : receives).push_back(&request);
-  if (auto match = check_self_messages(sends, receives, communicator_.rank()); !match) return std::move(match).error();
+  TUTTI_TRY(check_self_messages(sends, receives, communicator_.rank()));
   std::vector<cuda::MessagesJob::Copy> copies;
   for (std::size_t k = 0; k < sends.size(); ++k)
     if (sends[k]->data != receives[k]->data && sends[k]->bytes > 0)

@@ -69,14 +69,13 @@ Result<bool> GpuPeerCall::publish() {
 Result<bool> GpuPeerCall::gather() {
   for (; gathered_ < communicator_.ranks(); ++gathered_) {
     const auto at = static_cast<std::size_t>(gathered_);
-    auto descriptor = communicator_.lines().open(gathered_, sequence_);
-    if (!descriptor) return std::move(descriptor).error();
-    if (*descriptor == nullptr) return false;
-    communicator_.windows().drop_if_retired(gathered_, (*descriptor)->retired);
-    communicator_.notes().lines[at] = *descriptor;
-    call_.table()[at] = {.scalar = (*descriptor)->scalar};
+    auto descriptor = TUTTI_TRY(communicator_.lines().open(gathered_, sequence_));
+    if (descriptor == nullptr) return false;
+    communicator_.windows().drop_if_retired(gathered_, descriptor->retired);
+    communicator_.notes().lines[at] = descriptor;
+    call_.table()[at] = {.scalar = descriptor->scalar};
   }
-  if (auto found = find_buffers(); !found) return found.error();
+  TUTTI_TRY(find_buffers());
   state_ = State::run;
   return true;
 }
@@ -99,9 +98,7 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
   const cuda::SharedSpot& spot = input ? theirs.input : theirs.output;
   std::byte* at = reinterpret_cast<std::byte*>(spot.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process) {
-    auto mapped = setup_.of->find(rank, spot, bytes_of(rank, input));
-    if (!mapped) return std::move(mapped).error();
-    at = *mapped;
+    at = TUTTI_TRY(setup_.of->find(rank, spot, bytes_of(rank, input)));
   }
   if (input)
     buffers.input = at;

@@ -197,11 +197,8 @@ Result<void> LaunchGroup::open() {
     if (!order) return std::move(order).error();
     shape.order = *std::move(order);
   }
-  auto kernels = process_.kernels(gpu);
-  if (!kernels) return std::move(kernels).error();
-  auto engine = cuda::Engine::open(gpu, *std::move(kernels), std::move(shape), process_.deferred);
-  if (!engine) return std::move(engine).error();
-  engine_ = *std::move(engine);
+  auto kernels = TUTTI_TRY(process_.kernels(gpu));
+  engine_ = TUTTI_TRY(cuda::Engine::open(gpu, std::move(kernels), std::move(shape), process_.deferred));
   launched_.store(engine_.get(), std::memory_order_release);
   return {};
 }
@@ -221,14 +218,14 @@ void LaunchGroup::be_watched(const std::shared_ptr<PeerSharing>& sharing) const 
 }
 
 Result<void> LaunchGroup::launch() {
-  if (auto same = compare(); !same) return same;
-  if (auto ready = open(); !ready) return ready;
+  TUTTI_TRY(compare());
+  TUTTI_TRY(open());
   std::vector<cuda::Part> parts;
   std::vector<device::PeerBuffers> buffers(static_cast<std::size_t>(communicator_ranks_));
   for (Member& one : members_) {
     const Request& request = *one.offer.request;
     GpuPlan& plan = *one.offer.plan;
-    if (auto uploaded = upload(plan); !uploaded) return uploaded;
+    TUTTI_TRY(upload(plan));
     parts.push_back({.stream = one.offer.stream,
                      .plan = plan.uploaded,
                      .staged = staged_bytes(request, communicator_ranks_),
@@ -237,11 +234,11 @@ Result<void> LaunchGroup::launch() {
     for (const auto& [local, to] : {std::pair{one.offer.combine, &parts.back().reduction.combine},
                                     std::pair{one.offer.scale, &parts.back().reduction.scale}}) {
       if (local == nullptr) continue;
-      if (auto uploaded = upload(*local); !uploaded) return uploaded;
+      TUTTI_TRY(upload(*local));
       *to = {.plan = &local->plan, .uploaded = local->uploaded};
     }
     if (GpuPlan* const windows = one.offer.windows; windows != nullptr) {
-      if (auto uploaded = upload(*windows); !uploaded) return uploaded;
+      TUTTI_TRY(upload(*windows));
       parts.back().windows = windows->uploaded;
       parts.back().offer = one.offer.window;
     }
@@ -266,7 +263,7 @@ Result<void> LaunchGroup::launch() {
 
 Result<void> LaunchGroup::launch_messages(const cuda::MessagesJob& job) {
   const std::lock_guard lock(mutex_);
-  if (auto ready = open(); !ready) return ready;
+  TUTTI_TRY(open());
   return engine_->launch_messages(job);
 }
 

@@ -33,16 +33,15 @@ Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vect
     maps.push_back(*std::move(map));
   }
   if (proof_) log_unused(maps);
-  auto usable = usable_addresses(hosts_, maps, self_);
-  if (!usable) return std::move(usable).error();
-  if (proof_) log_shares(*usable, maps[self_]);
+  auto usable = TUTTI_TRY(usable_addresses(hosts_, maps, self_));
+  if (proof_) log_shares(usable, maps[self_]);
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {
     const std::size_t host = host_of_[rank];
     std::vector<PeerAddress> kept;
     for (PeerAddress& one : peers[rank].addresses) {
       const auto same = [&](std::size_t i) { return hosts_[host].addresses[i].at.host == one.at.host; };
-      const auto good = std::ranges::find_if((*usable)[host], same);
-      if (good == (*usable)[host].end()) continue;
+      const auto good = std::ranges::find_if(usable[host], same);
+      if (good == usable[host].end()) continue;
       one.wide = maps[self_].wide(host, *good);
       kept.push_back(std::move(one));
     }

@@ -166,9 +166,7 @@ Result<void> Join::connect_to(Rank rank) {
       seen = std::move(fetched->owner);
       return std::move(fetched->segment);
     };
-    auto mapping = process_.cache.map(peer.token, info.area, bytes, fetch);
-    if (!mapping) return std::move(mapping).error();
-    peer.mapped_area = *std::move(mapping);
+    peer.mapped_area = TUTTI_TRY(process_.cache.map(peer.token, info.area, bytes, fetch));
     base = peer.mapped_area->data();
     auto process = process_.peer_process(peer.token, [&]() -> Result<SeenProcess> {
       if (seen.pidfd) return std::move(seen);

@@ -88,8 +88,7 @@ Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int
   // A host often resolves its own name to an address that is useless to other hosts: 127.0.1.1.
   const std::string any = listening_address({"0.0.0.0", hosts->front()});
   const SocketAddress at{.host = is_numeric(launch.root->host) ? hosts->front() : any, .port = launch.root->port};
-  if (auto opened = open_root(process, at, id.secret, {}, std::max(1, launch.ranks)); !opened)
-    return std::move(opened).error();
+  TUTTI_TRY(open_root(process, at, id.secret, {}, std::max(1, launch.ranks)));
   return id;
 }
 
@@ -149,12 +148,11 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
 
   std::string why;
   if (launch.ranks != 1 && launch.space != SpaceKind::none) {
-    auto space = find_space(process, launch, deadline_ns, why);
-    if (!space) return std::move(space).error();
-    if (*space) {
-      if ((*space)->ranks() > 0) meeting.ranks = (*space)->ranks();
-      return by((*space)->name(),
-                meet_in_space(**space, launch.rank, nth, deadline_ns, [&] { return open_root(process); }));
+    auto space = TUTTI_TRY(find_space(process, launch, deadline_ns, why));
+    if (space) {
+      if (space->ranks() > 0) meeting.ranks = space->ranks();
+      return by(space->name(),
+                meet_in_space(*space, launch.rank, nth, deadline_ns, [&] { return open_root(process); }));
     }
   }
   if (address) return by("address and secret", meet_at_address(process, launch, nth, *secret));

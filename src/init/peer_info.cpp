@@ -35,10 +35,9 @@ Result<Sharing> read_sharing(const Blob& blob) {
 }
 
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
-  auto located = read<PeerAddresses>(blob, "a list of addresses");
-  if (!located) return std::move(located).error();
+  auto located = TUTTI_TRY(read<PeerAddresses>(blob, "a list of addresses"));
   std::vector<PeerAddress> addresses;
-  for (const auto& address : located->addresses)
+  for (const auto& address : located.addresses)
     if (address.host[0] != '\0')
       addresses.push_back({.at = {.host = get_text(address.host), .port = address.port},
                            .nic = address.nic,
@@ -50,9 +49,8 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
 
 Result<InitResult> read_init_result(const Blob& blob) {
   if (blob.size() < sizeof(FirstInitResult)) return read<InitResult>(blob, "a verdict");
-  auto first = read_first_init_result(blob);
-  if (!first) return std::move(first).error();
-  return first->result;
+  auto first = TUTTI_TRY(read_first_init_result(blob));
+  return first.result;
 }
 
 Result<FirstInitResult> read_first_init_result(const Blob& blob) {

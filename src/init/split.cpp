@@ -69,7 +69,7 @@ Result<Progress> Regroup::name_the_lost(const Error& failure) {
     failure_ = failure;
     failed_ns_ = now;
   }
-  if (auto possible = watch_->look(); !possible) return std::move(possible).error();
+  TUTTI_TRY(watch_->look());
   if (now - failed_ns_ >= naming_limit_ns) return *failure_;
   return Progress::blocked;
 }
@@ -195,14 +195,14 @@ Result<Progress> SplitByColor::arrange() {
   auto progress = call_->advance();
   if (!progress || *progress != Progress::done) return progress;
   if (stage_++ == 0) {
-    if (auto chosen = choose_places(); !chosen) return std::move(chosen).error();
+    TUTTI_TRY(choose_places());
     if (exchange_) return Progress::done;
     ids_.resize(id_.size() * parent().ranks());
     gather(id_.data(), ids_.data(), id_.size());
     return Progress::moved;
   }
   if (outside_) return Progress::done;
-  if (auto read = read_id(); !read) return std::move(read).error();
+  TUTTI_TRY(read_id());
   return Progress::done;
 }
 
@@ -229,12 +229,11 @@ Result<void> SplitByColor::choose_places() {
     exchange_->set_members(std::move(members));
     return {};
   }
-  if (auto watched = watch(std::move(members)); !watched) return watched;
+  TUTTI_TRY(watch(std::move(members)));
   if (leader_ != parent().rank()) return {};
-  auto id = open_root(parent().process());
-  if (!id) return std::move(id).error();
-  id_ = id->encode();
-  meet_here(*id);
+  auto id = TUTTI_TRY(open_root(parent().process()));
+  id_ = id.encode();
+  meet_here(id);
   return {};
 }
 
@@ -266,8 +265,8 @@ Result<void> CreateGroup::look_at_peers() {
 }
 
 Result<void> CreateGroup::begin() {
-  if (auto watched = watch(ranks_); !watched) return watched;
-  if (auto possible = look(); !possible) return possible;
+  TUTTI_TRY(watch(ranks_));
+  TUTTI_TRY(look());
   const auto data = reinterpret_cast<std::byte*>(&word_);
   if (options_.rank == 0) {
     make_id();
@@ -308,7 +307,7 @@ void CreateGroup::read_word() {
 
 Result<Progress> CreateGroup::arrange() {
   if (!transfers_) {
-    if (auto begun = begin(); !begun) return std::move(begun).error();
+    TUTTI_TRY(begin());
   }
   auto progress = transfers_->advance();
   if (!progress || *progress != Progress::done) return progress;

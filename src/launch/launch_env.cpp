@@ -33,12 +33,11 @@ Result<void> read_root(const Environment& environment, LaunchInfo& launch) {
   const auto host = variables.text("MASTER_ADDR");
   const auto port = variables.text("MASTER_PORT");
   if (!host || !port) return {};
-  auto master = launchers::read_address("MASTER_ADDR:MASTER_PORT", *host + ":" + *port);
-  if (!master) return std::move(master).error();
-  if (master->port == 65535)
+  auto master = TUTTI_TRY(launchers::read_address("MASTER_ADDR:MASTER_PORT", *host + ":" + *port));
+  if (master.port == 65535)
     return Error{.code = Code::invalid_argument, .what = "MASTER_PORT is 65535: the port after it is needed"};
-  ++master->port;  // MASTER_PORT itself is used by the launcher's own store
-  launch.root = *std::move(master);
+  ++master.port;  // MASTER_PORT itself is used by the launcher's own store
+  launch.root = std::move(master);
   return {};
 }
 
@@ -68,7 +67,7 @@ Result<LaunchInfo> read_launch(const Environment& environment) {
     }
   }
   if (believed) {
-    if (auto root = read_root(environment, *believed); !root) return std::move(root).error();
+    TUTTI_TRY(read_root(environment, *believed));
     name_job(environment, *believed);
     believed->not_used = std::move(not_used);
     return *std::move(believed);

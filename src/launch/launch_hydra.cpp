@@ -10,15 +10,13 @@ Found hydra(const Environment& environment) {
   // Slurm's PMI-2 sets these variables too, but never hydra's local ones.
   if (!variables.has("MPI_LOCALNRANKS") && variables.has("SLURM_PROCID") && variables.has("PMI_JOBID"))
     return std::optional<LaunchInfo>();
-  if (auto local = variables.local(**launch, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"); !local)
-    return std::move(local).error();
-  auto fd = variables.number("PMI_FD");
-  if (!fd) return std::move(fd).error();
-  if (*fd && **fd < 0)
-    return Error{.code = Code::invalid_argument, .what = "PMI_FD=" + std::to_string(**fd) + " is not a descriptor"};
-  if (*fd) {
+  TUTTI_TRY(variables.local(**launch, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"));
+  auto fd = TUTTI_TRY(variables.number("PMI_FD"));
+  if (fd && *fd < 0)
+    return Error{.code = Code::invalid_argument, .what = "PMI_FD=" + std::to_string(*fd) + " is not a descriptor"};
+  if (fd) {
     (*launch)->space = SpaceKind::pmi1;
-    (*launch)->pmi_fd = **fd;
+    (*launch)->pmi_fd = *fd;
   }
   for (const char* job : {"PMI_PORT", "PMI_JOBID"})
     if (const auto value = variables.text(job)) (*launch)->job += *value + "/";

@@ -21,12 +21,11 @@ bool in_step(const Variables& variables) {
 }
 
 Result<void> read_local(const Variables& variables, LaunchInfo& launch) {
-  auto node = variables.number("SLURM_NODEID");
-  if (!node) return std::move(node).error();
+  auto node = TUTTI_TRY(variables.number("SLURM_NODEID"));
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
     const auto tasks = variables.text(name);
-    if (!tasks || !*node) continue;
-    auto count = slurm_tasks_on_node(*tasks, **node);
+    if (!tasks || !node) continue;
+    auto count = slurm_tasks_on_node(*tasks, *node);
     if (!count) return std::move(count).error().during(name);
     launch.local_ranks = *count;
     break;
@@ -62,13 +61,12 @@ Found slurm(const Environment& environment) {
   if (!launch || !*launch) return launch;
   LaunchInfo& found = **launch;
   found.job = fmt::format("{}.{}", variables.text("SLURM_JOB_ID").value_or(""), *variables.text("SLURM_STEP_ID"));
-  if (auto read = read_local(variables, found); !read) return std::move(read).error();
-  if (auto read = read_root(variables, found); !read) return std::move(read).error();
-  auto fd = variables.number("PMI_FD");
-  if (!fd) return std::move(fd).error();
-  if (const auto job = variables.text("PMI_JOBID"); job && *fd && **fd >= 0) {
+  TUTTI_TRY(read_local(variables, found));
+  TUTTI_TRY(read_root(variables, found));
+  auto fd = TUTTI_TRY(variables.number("PMI_FD"));
+  if (const auto job = variables.text("PMI_JOBID"); job && fd && *fd >= 0) {
     found.space = SpaceKind::pmi2;
-    found.pmi_fd = **fd;
+    found.pmi_fd = *fd;
     found.pmi_job = *job;
   }
   return launch;

@@ -9,7 +9,7 @@ Found torchrun(const Environment& environment) {
   const Variables variables(environment);
   auto launch = variables.rank_and_ranks("torchrun", "RANK", "WORLD_SIZE");
   if (!launch || !*launch) return launch;
-  if (auto local = variables.local(**launch, "LOCAL_RANK", "LOCAL_WORLD_SIZE"); !local) return std::move(local).error();
+  TUTTI_TRY(variables.local(**launch, "LOCAL_RANK", "LOCAL_WORLD_SIZE"));
   const bool host = variables.has("MASTER_ADDR");
   if (host != variables.has("MASTER_PORT"))
     return Error{.code = Code::invalid_usage,

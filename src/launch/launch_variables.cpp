@@ -37,25 +37,22 @@ std::optional<std::string> Variables::text(const char* name) const {
 Result<std::optional<int>> Variables::number(const char* name) const {
   const auto value = text(name);
   if (!value) return std::optional<int>();
-  auto read = to_number(name, *value);
-  if (!read) return std::move(read).error();
-  return std::optional<int>(*read);
+  auto read = TUTTI_TRY(to_number(name, *value));
+  return std::optional<int>(read);
 }
 
 Found Variables::rank_and_ranks(const char* launcher, const char* rank, const char* ranks) const {
-  auto r = number(rank);
-  if (!r) return std::move(r).error();
-  auto n = number(ranks);
-  if (!n) return std::move(n).error();
-  if (!*r && !*n) return std::optional<LaunchInfo>();
-  if (!*r || !*n)
+  auto r = TUTTI_TRY(number(rank));
+  auto n = TUTTI_TRY(number(ranks));
+  if (!r && !n) return std::optional<LaunchInfo>();
+  if (!r || !n)
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("{} is set, but {} is not", *r ? rank : ranks, *r ? ranks : rank)};
-  if (**n < 1 || **r < 0 || **r >= **n)
-    return wrong(fmt::format("{}={} and {}={} do not fit together", rank, **r, ranks, **n));
+                 .what = fmt::format("{} is set, but {} is not", r ? rank : ranks, r ? ranks : rank)};
+  if (*n < 1 || *r < 0 || *r >= *n)
+    return wrong(fmt::format("{}={} and {}={} do not fit together", rank, *r, ranks, *n));
   LaunchInfo launch;
-  launch.rank = **r;
-  launch.ranks = **n;
+  launch.rank = *r;
+  launch.ranks = *n;
   launch.launcher = launcher;
   return std::optional(std::move(launch));
 }
@@ -70,12 +67,11 @@ Result<void> Variables::local(LaunchInfo& launch, const char* local_rank, const 
 }
 
 Result<void> Variables::local(LaunchInfo& launch, const char* local_rank) const {
-  auto rank = number(local_rank);
-  if (!rank) return std::move(rank).error();
-  if (*rank && (**rank < 0 || **rank >= (launch.local_ranks > 0 ? launch.local_ranks : launch.ranks)))
-    return wrong(fmt::format("{}={} is not one of {} local ranks", local_rank, **rank,
+  auto rank = TUTTI_TRY(number(local_rank));
+  if (rank && (*rank < 0 || *rank >= (launch.local_ranks > 0 ? launch.local_ranks : launch.ranks)))
+    return wrong(fmt::format("{}={} is not one of {} local ranks", local_rank, *rank,
                              launch.local_ranks > 0 ? launch.local_ranks : launch.ranks));
-  launch.local_rank = rank->value_or(-1);
+  launch.local_rank = rank.value_or(-1);
   return {};
 }
 

@@ -39,12 +39,11 @@ class Pmi1 final : public KeyValueSpace {
 Result<PmiWords> Pmi1::ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns) {
   if (failure_) return *failure_;
   const auto exchange = [&]() -> Result<PmiWords> {
-    if (auto sent = wire_.send(line + "\n", deadline_ns); !sent) return std::move(sent).error();
-    auto said = wire_.line(deadline_ns);
-    if (!said) return std::move(said).error();
-    auto words = PmiWords::read(*said, ' ');
+    TUTTI_TRY(wire_.send(line + "\n", deadline_ns));
+    auto said = TUTTI_TRY(wire_.line(deadline_ns));
+    auto words = PmiWords::read(said, ' ');
     if (!words) return words;
-    if (auto good = words->expect(answer); !good) return std::move(good).error();
+    TUTTI_TRY(words->expect(answer));
     return words;
   };
   auto words = exchange();
@@ -53,12 +52,10 @@ Result<PmiWords> Pmi1::ask(const std::string& line, std::string_view answer, std
 }
 
 Result<void> Pmi1::greet(std::int64_t deadline_ns) {
-  auto init = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline_ns);
-  if (!init) return std::move(init).error();
+  TUTTI_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline_ns));
   greeted_ = true;
-  auto maxes = ask("cmd=get_maxes", "maxes", deadline_ns);
-  if (!maxes) return std::move(maxes).error();
-  const std::string_view most = maxes->value("vallen_max");
+  auto maxes = TUTTI_TRY(ask("cmd=get_maxes", "maxes", deadline_ns));
+  const std::string_view most = maxes.value("vallen_max");
   std::from_chars(most.data(), most.data() + most.size(), value_bytes_max_);
   auto space = ask("cmd=get_my_kvsname", "my_kvsname", deadline_ns);
   if (!space) return std::move(space).error();
@@ -72,29 +69,25 @@ Result<void> Pmi1::put(const std::string& key, const std::string& value, std::in
     return Error{.code = Code::remote,
                  .what = fmt::format("the launcher keeps values of less than {} bytes, {} are needed", value_bytes_max_,
                                      value.size())};
-  auto done = ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result", deadline_ns);
-  if (!done) return std::move(done).error();
+  TUTTI_TRY(ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result", deadline_ns));
   return {};
 }
 
 Result<void> Pmi1::fence(std::int64_t deadline_ns) {
-  auto done = ask("cmd=barrier_in", "barrier_out", deadline_ns);
-  if (!done) return std::move(done).error();
+  TUTTI_TRY(ask("cmd=barrier_in", "barrier_out", deadline_ns));
   return {};
 }
 
 Result<std::string> Pmi1::get(int /*rank*/, const std::string& key, std::int64_t deadline_ns) {
-  auto got = ask(fmt::format("cmd=get kvsname={} key={}", space_, key), "get_result", deadline_ns);
-  if (!got) return std::move(got).error();
-  return std::string(got->value("value"));
+  auto got = TUTTI_TRY(ask(fmt::format("cmd=get kvsname={} key={}", space_, key), "get_result", deadline_ns));
+  return std::string(got.value("value"));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<KeyValueSpace>> open_pmi1(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
-  auto wire = PmiWire::open(system, launch.pmi_fd);
-  if (!wire) return std::move(wire).error();
-  auto space = std::make_unique<Pmi1>(system, *std::move(wire));
+  auto wire = TUTTI_TRY(PmiWire::open(system, launch.pmi_fd));
+  auto space = std::make_unique<Pmi1>(system, std::move(wire));
   if (auto greeted = space->greet(deadline_ns); !greeted) return std::move(greeted).error().during("PMI-1");
   return std::unique_ptr<KeyValueSpace>(std::move(space));
 }

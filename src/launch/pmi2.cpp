@@ -39,13 +39,11 @@ Result<PmiWords> Pmi2::ask(const std::string& command, const std::string& words,
   if (failure_) return *failure_;
   const auto exchange = [&]() -> Result<PmiWords> {
     const std::string body = fmt::format("cmd={};{}", command, words);
-    if (auto sent = wire_.send(fmt::format("{:<6}{}", body.size(), body), deadline_ns); !sent)
-      return std::move(sent).error();
-    auto said = wire_.frame(deadline_ns);
-    if (!said) return std::move(said).error();
-    auto answer = PmiWords::read(*said, ';');
+    TUTTI_TRY(wire_.send(fmt::format("{:<6}{}", body.size(), body), deadline_ns));
+    auto said = TUTTI_TRY(wire_.frame(deadline_ns));
+    auto answer = PmiWords::read(said, ';');
     if (!answer) return answer;
-    if (auto good = answer->expect(command + "-response"); !good) return std::move(good).error();
+    TUTTI_TRY(answer->expect(command + "-response"));
     return answer;
   };
   auto answer = exchange();
@@ -55,19 +53,17 @@ Result<PmiWords> Pmi2::ask(const std::string& command, const std::string& words,
 
 /// Begins as PMI-1 does, so that a server of either kind understands it.
 Result<void> Pmi2::begin(std::int64_t deadline_ns) {
-  if (auto sent = wire_.send("cmd=init pmi_version=2 pmi_subversion=0\n", deadline_ns); !sent) return sent;
-  auto said = wire_.line(deadline_ns);
-  if (!said) return std::move(said).error();
-  auto words = PmiWords::read(*said, ' ');
-  if (!words) return std::move(words).error();
-  if (auto good = words->expect("response_to_init"); !good) return good;
-  if (words->value("pmi_version") != "2")
+  TUTTI_TRY(wire_.send("cmd=init pmi_version=2 pmi_subversion=0\n", deadline_ns));
+  auto said = TUTTI_TRY(wire_.line(deadline_ns));
+  auto words = TUTTI_TRY(PmiWords::read(said, ' '));
+  TUTTI_TRY(words.expect("response_to_init"));
+  if (words.value("pmi_version") != "2")
     return Error{.code = Code::remote, .what = "the launcher does not speak PMI-2"};
   return {};
 }
 
 Result<void> Pmi2::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
-  if (auto begun = begin(deadline_ns); !begun) return begun;
+  TUTTI_TRY(begin(deadline_ns));
   auto full =
       ask("fullinit", fmt::format("pmijobid={};pmirank={};threaded=FALSE;", launch.pmi_job, launch.rank), deadline_ns);
   if (!full) return std::move(full).error();
@@ -87,8 +83,7 @@ Result<void> Pmi2::put(const std::string& key, const std::string& value, std::in
 }
 
 Result<void> Pmi2::fence(std::int64_t deadline_ns) {
-  auto done = ask("kvs-fence", "", deadline_ns);
-  if (!done) return std::move(done).error();
+  TUTTI_TRY(ask("kvs-fence", "", deadline_ns));
   return {};
 }
 
@@ -104,9 +99,8 @@ Result<std::string> Pmi2::get(int rank, const std::string& key, std::int64_t dea
 }  // namespace
 
 Result<std::unique_ptr<KeyValueSpace>> open_pmi2(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
-  auto wire = PmiWire::open(system, launch.pmi_fd);
-  if (!wire) return std::move(wire).error();
-  auto space = std::make_unique<Pmi2>(system, *std::move(wire));
+  auto wire = TUTTI_TRY(PmiWire::open(system, launch.pmi_fd));
+  auto space = std::make_unique<Pmi2>(system, std::move(wire));
   if (auto greeted = space->greet(launch, deadline_ns); !greeted) return std::move(greeted).error().during("PMI-2");
   return std::unique_ptr<KeyValueSpace>(std::move(space));
 }

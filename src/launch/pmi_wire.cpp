@@ -93,7 +93,7 @@ Result<void> PmiWire::wait(bool to_write, std::int64_t deadline_ns) {
 
 Result<void> PmiWire::send(std::string_view text, std::int64_t deadline_ns) {
   while (!text.empty()) {
-    if (auto ready = wait(true, deadline_ns); !ready) return ready;
+    TUTTI_TRY(wait(true, deadline_ns));
     ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == ENOTSOCK) {
       const BlockedSignal broken_pipe(SIGPIPE);
@@ -109,7 +109,7 @@ Result<void> PmiWire::send(std::string_view text, std::int64_t deadline_ns) {
 Result<void> PmiWire::receive_some(std::int64_t deadline_ns) {
   std::array<char, 1024> buffer;
   while (true) {
-    if (auto ready = wait(false, deadline_ns); !ready) return ready;
+    TUTTI_TRY(wait(false, deadline_ns));
     const ssize_t got = ::read(fd_, buffer.data(), buffer.size());
     if (got == 0) return remote("the launcher has closed its end");
     if (got < 0 && errno != EINTR && errno != EAGAIN)
@@ -128,13 +128,12 @@ Result<std::string> PmiWire::line(std::int64_t deadline_ns) {
       return line;
     }
     if (received_.size() >= line_bytes_max) return remote("the launcher's answer has no end");
-    if (auto more = receive_some(deadline_ns); !more) return std::move(more).error();
+    TUTTI_TRY(receive_some(deadline_ns));
   }
 }
 
 Result<std::string> PmiWire::frame(std::int64_t deadline_ns) {
-  while (received_.size() < length_digits)
-    if (auto more = receive_some(deadline_ns); !more) return std::move(more).error();
+  while (received_.size() < length_digits) TUTTI_TRY(receive_some(deadline_ns));
   std::string_view digits = std::string_view(received_).substr(0, length_digits);
   while (digits.starts_with(' ')) digits.remove_prefix(1);
   while (digits.ends_with(' ')) digits.remove_suffix(1);
@@ -143,8 +142,7 @@ Result<std::string> PmiWire::frame(std::int64_t deadline_ns) {
   if (failed != std::errc() || end != digits.data() + digits.size() || bytes > frame_bytes_max)
     return remote(fmt::format("the launcher's answer begins with \"{}\", which is not a length",
                               printable(received_, length_digits)));
-  while (received_.size() < length_digits + bytes)
-    if (auto more = receive_some(deadline_ns); !more) return std::move(more).error();
+  while (received_.size() < length_digits + bytes) TUTTI_TRY(receive_some(deadline_ns));
   std::string body = received_.substr(length_digits, bytes);
   received_.erase(0, length_digits + bytes);
   return body;

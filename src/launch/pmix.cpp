@@ -171,9 +171,8 @@ Result<void> Pmix::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
   if (self_.rank != static_cast<std::uint32_t>(launch.rank))
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("PMIx says rank {}, the environment rank {}", self_.rank, launch.rank)};
-  auto size = ask(pmix::any_rank, "pmix.job.size", deadline_ns);
-  if (!size) return std::move(size).error();
-  const std::int64_t ranks = (*size)->number();
+  auto size = TUTTI_TRY(ask(pmix::any_rank, "pmix.job.size", deadline_ns));
+  const std::int64_t ranks = size->number();
   if (ranks <= launch.rank || ranks > INT32_MAX || (launch.ranks > 0 && ranks != launch.ranks))
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("PMIx says {} ranks, the environment {}", ranks, launch.ranks)};
@@ -203,9 +202,8 @@ Result<void> Pmix::fence(std::int64_t deadline_ns) {
 }
 
 Result<std::string> Pmix::get(int rank, const std::string& key, std::int64_t deadline_ns) {
-  auto answer = ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns);
-  if (!answer) return std::move(answer).error();
-  return (*answer)->text();
+  auto answer = TUTTI_TRY(ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns));
+  return answer->text();
 }
 
 }  // namespace

@@ -29,16 +29,11 @@ Connector::Connector(System& system, std::vector<SocketAddress> addresses, const
 
 Result<void> Connector::begin() {
   const Bytes greeting = write_greeting(greeting_);
-  auto secret = key_.for_greeting(greeting);
-  if (!secret) return std::move(secret).error();
-  secret_ = *secret;
-  auto side = handshake::RankSide::begin(greeting_.from, secret_);
-  if (!side) return std::move(side).error();
-  side_ = *std::move(side);
-  auto socket = system_.connect(addresses_[at_]);
-  if (!socket) return std::move(socket).error();
+  secret_ = TUTTI_TRY(key_.for_greeting(greeting));
+  side_ = TUTTI_TRY(handshake::RankSide::begin(greeting_.from, secret_));
+  auto socket = TUTTI_TRY(system_.connect(addresses_[at_]));
   lacks_until_ns_ = 0;
-  wire_.emplace(system_, *std::move(socket));
+  wire_.emplace(system_, std::move(socket));
   wire_->queue(greeting);
   wire_->queue(side_->hello());
   state_ = State::challenge;
@@ -96,22 +91,19 @@ bool Connector::gives_up(std::int64_t now_ns) {
 
 /// Advances this try as far as possible. An error ends the try.
 Result<std::optional<Socket>> Connector::step() {
-  if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
+  TUTTI_TRY(wire_->flush());
   if (state_ == State::challenge) {
-    auto challenge = wire_->take(handshake::challenge_bytes);
-    if (!challenge) return std::move(challenge).error();
-    if (!*challenge) return std::optional<Socket>{};
-    auto proof = side_->prove(secret_, **challenge);
-    if (!proof) return std::move(proof).error();
-    wire_->queue(*std::move(proof));
+    auto challenge = TUTTI_TRY(wire_->take(handshake::challenge_bytes));
+    if (!challenge) return std::optional<Socket>{};
+    auto proof = TUTTI_TRY(side_->prove(secret_, *challenge));
+    wire_->queue(std::move(proof));
     state_ = State::welcome;
     answered_ = true;
-    if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
+    TUTTI_TRY(wire_->flush());
   }
-  auto welcome = wire_->take(welcome_bytes);
-  if (!welcome) return std::move(welcome).error();
-  if (!*welcome) return std::optional<Socket>{};
-  if (ByteReader(**welcome).number<std::uint64_t>() != welcome_value)
+  auto welcome = TUTTI_TRY(wire_->take(welcome_bytes));
+  if (!welcome) return std::optional<Socket>{};
+  if (ByteReader(*welcome).number<std::uint64_t>() != welcome_value)
     return Error{.code = Code::remote, .what = "the process at this address is not tutti"};
   return std::optional<Socket>(std::move(*wire_).take_socket());
 }

@@ -40,10 +40,9 @@ bool may_be_hello(std::span<const std::byte> begun) {
 
 Result<Tag> tag_of(const Secret& secret) {
   constexpr std::string_view role = "tag";
-  const auto whole = hmac_sha256(secret, std::as_bytes(std::span(role)));
-  if (!whole) return whole.error();
+  const auto whole = TUTTI_TRY(hmac_sha256(secret, std::as_bytes(std::span(role))));
   Tag tag;
-  std::copy_n(whole->begin(), tag.size(), tag.begin());
+  std::copy_n(whole.begin(), tag.size(), tag.begin());
   return tag;
 }
 
@@ -54,15 +53,14 @@ Tag tag_in(std::span<const std::byte> hello) {
 }
 
 Result<RankSide> RankSide::begin(int rank, const Secret& secret) {
-  const auto tag = tag_of(secret);
-  if (!tag) return tag.error();
+  const auto tag = TUTTI_TRY(tag_of(secret));
   ShortNonce nonce;
-  if (auto done = fill_random(nonce); !done) return std::move(done).error();
+  TUTTI_TRY(fill_random(nonce));
   ByteWriter hello;
   hello.number(hello_magic);
   hello.number(protocol_version);
   hello.number(static_cast<std::int32_t>(rank));
-  hello.raw(*tag);
+  hello.raw(tag);
   hello.raw(nonce);
   RankSide side;
   side.hello_ = std::move(hello).take();
@@ -75,16 +73,14 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   if (challenge.size() != challenge_bytes || magic != challenge_magic)
     return remote("the process at this address is not tutti");
   const auto signed_part = challenge.first(challenge_bytes - sizeof(Digest));
-  const auto expected = code(secret, "root", hello_, signed_part);
-  if (!expected) return expected.error();
-  if (!equal_in_constant_time(*expected, challenge.last(sizeof(Digest))))
+  const auto expected = TUTTI_TRY(code(secret, "root", hello_, signed_part));
+  if (!equal_in_constant_time(expected, challenge.last(sizeof(Digest))))
     return Error{.code = Code::invalid_usage, .what = "the process at this address has another unique id or secret"};
 
-  const auto mine = code(secret, "rank", hello_, challenge);
-  if (!mine) return mine.error();
+  const auto mine = TUTTI_TRY(code(secret, "rank", hello_, challenge));
   ByteWriter proof;
   proof.number(proof_magic);
-  proof.raw(*mine);
+  proof.raw(mine);
   return std::move(proof).take();
 }
 
@@ -104,15 +100,14 @@ Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byt
   hello_.assign(hello.begin(), hello.end());
 
   Nonce nonce;
-  if (auto done = fill_random(nonce); !done) return std::move(done).error();
+  TUTTI_TRY(fill_random(nonce));
   ByteWriter writer;
   writer.number(challenge_magic);
   writer.number(protocol_version);
   writer.number(std::uint32_t{0});
   writer.raw(nonce);
-  const auto mine = code(secret, "root", hello_, writer.bytes());
-  if (!mine) return mine.error();
-  writer.raw(*mine);
+  const auto mine = TUTTI_TRY(code(secret, "root", hello_, writer.bytes()));
+  writer.raw(mine);
   challenge_ = std::move(writer).take();
   return challenge_;
 }
@@ -122,9 +117,8 @@ Result<void> RootSide::verify(const Secret& secret, std::span<const std::byte> p
   const auto magic = reader.number<std::uint64_t>();
   const auto theirs = reader.raw(sizeof(Digest));
   if (!challenged() || !reader.done() || magic != proof_magic) return remote("not a proof");
-  const auto expected = code(secret, "rank", hello_, challenge_);
-  if (!expected) return expected.error();
-  if (!equal_in_constant_time(*expected, theirs)) return remote("a proof with a different secret");
+  const auto expected = TUTTI_TRY(code(secret, "rank", hello_, challenge_));
+  if (!equal_in_constant_time(expected, theirs)) return remote("a proof with a different secret");
   return {};
 }
 

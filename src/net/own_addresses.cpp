@@ -19,20 +19,19 @@ InterfaceFilter filter_of(const Config& config) {
 
 Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all, const InterfaceFilter& filter,
                                        Log& log) {
-  auto choice = choose_interfaces(all, filter);
-  if (!choice) return std::move(choice).error();
-  for (const auto& line : choice->used_text()) log.info(LogTopic::init, "interfaces", "used: {}", line);
-  for (const auto& line : choice->left_out_text()) log.info(LogTopic::init, "interfaces", "not used: {}", line);
+  auto choice = TUTTI_TRY(choose_interfaces(all, filter));
+  for (const auto& line : choice.used_text()) log.info(LogTopic::init, "interfaces", "used: {}", line);
+  for (const auto& line : choice.left_out_text()) log.info(LogTopic::init, "interfaces", "not used: {}", line);
   std::vector<OwnAddress> addresses;
   std::vector<std::string> nics;
-  for (const auto& one : choice->used) {
+  for (const auto& one : choice.used) {
     const auto nic = std::ranges::find(nics, one.interface) - nics.begin();
     if (nic == std::ssize(nics)) nics.push_back(one.interface);
     addresses.push_back(
         {.host = one.address, .nic = static_cast<int>(nic), .mbps = one.mbps, .interface = one.interface});
   }
   // A link-local address may not even lead back to this host.
-  if (choice->used.front().link_local) addresses.push_back({.host = "127.0.0.1", .nic = static_cast<int>(nics.size())});
+  if (choice.used.front().link_local) addresses.push_back({.host = "127.0.0.1", .nic = static_cast<int>(nics.size())});
   return addresses;
 }
 

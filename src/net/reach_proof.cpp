@@ -34,7 +34,7 @@ Result<Digest> code(const Secret& secret, std::string_view use, std::span<const 
 
 Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address) {
   std::array<std::byte, nonce_bytes> nonce;
-  if (auto done = fill_random(nonce); !done) return std::move(done).error();
+  TUTTI_TRY(fill_random(nonce));
   ByteWriter writer;
   writer.number(probe_magic);
   writer.number(key.communicator);
@@ -42,9 +42,8 @@ Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std
   writer.number(static_cast<std::uint32_t>(from));
   writer.number(static_cast<std::uint32_t>(address));
   writer.raw(nonce);
-  auto mac = code(key.secret, "probe", writer.bytes());
-  if (!mac) return std::move(mac).error();
-  writer.raw(*mac);
+  auto mac = TUTTI_TRY(code(key.secret, "probe", writer.bytes()));
+  writer.raw(mac);
   return std::move(writer).take();
 }
 
@@ -66,15 +65,13 @@ std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
 
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
   if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of the wrong length"};
-  auto mac = code(key.secret, "probe", probe.first(probe.size() - digest_bytes));
-  if (!mac) return std::move(mac).error();
-  if (!equal_in_constant_time(*mac, probe.last(digest_bytes)))
+  auto mac = TUTTI_TRY(code(key.secret, "probe", probe.first(probe.size() - digest_bytes)));
+  if (!equal_in_constant_time(mac, probe.last(digest_bytes)))
     return Error{.code = Code::remote, .what = "a probe made with a different secret"};
-  auto answer = code(key.secret, "answer", probe);
-  if (!answer) return std::move(answer).error();
+  auto answer = TUTTI_TRY(code(key.secret, "answer", probe));
   ByteWriter writer;
   writer.number(answer_magic);
-  writer.raw(*answer);
+  writer.raw(answer);
   return std::move(writer).take();
 }
 

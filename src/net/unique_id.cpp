@@ -147,7 +147,7 @@ std::string UniqueId::fingerprint() const {
 
 Result<Secret> fresh_secret() {
   Secret secret;
-  if (auto done = fill_random(secret); !done) return std::move(done).error();
+  TUTTI_TRY(fill_random(secret));
   return secret;
 }
 
@@ -156,10 +156,9 @@ Result<Secret> secret_from_text(std::string_view text) {
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("the secret has {} characters, at least {} are needed", text.size(),
                                      secret_text_bytes_min)};
-  auto digest = sha256(std::as_bytes(std::span(text)));
-  if (!digest) return std::move(digest).error();
-  const Secret secret(*digest);
-  wipe(*digest);
+  auto digest = TUTTI_TRY(sha256(std::as_bytes(std::span(text))));
+  const Secret secret(digest);
+  wipe(digest);
   return secret;
 }
 

@@ -19,12 +19,10 @@ Error refused(std::string what) {
 }  // namespace
 
 Result<std::vector<std::vector<int>>> read_rings(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return std::move(text).error();
-  auto graphs = topology::read_graphs(*text);
-  if (!graphs) return std::move(graphs).error();
-  const auto graph = std::ranges::find(*graphs, ring_pattern, &topology::Graph::pattern);
-  if (graph == graphs->end() || graph->channels.empty()) return refused("it has no ring (a <graph> of pattern 4)");
+  auto text = TUTTI_TRY(read_file(path));
+  auto graphs = TUTTI_TRY(topology::read_graphs(text));
+  const auto graph = std::ranges::find(graphs, ring_pattern, &topology::Graph::pattern);
+  if (graph == graphs.end() || graph->channels.empty()) return refused("it has no ring (a <graph> of pattern 4)");
   const std::size_t gpus = graph->channels[0].gpus.size();
   std::vector<std::vector<int>> rings;
   for (std::size_t at = 0; at < graph->channels.size(); ++at) {

@@ -76,7 +76,7 @@ Result<void> for_each_peer_place(const Plan& plan, F&& visit) {
     for (const auto& places : {plan.sources(action), plan.destinations(action)})
       for (const Place& place : places) {
         if (place.where != Where::peer_input && place.where != Where::peer_output) continue;
-        if (auto visited = visit(place); !visited) return visited;
+        TUTTI_TRY(visit(place));
       }
   }
   return {};

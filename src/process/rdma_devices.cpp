@@ -110,18 +110,17 @@ Result<std::vector<verbs::Port>> RdmaDevices::look(const Config& config, Log& lo
     library_ = *std::move(library);
     (void)library_->ibv_fork_init();
   }
-  auto list = verbs::list_ports(library_,
-                                {.verbs_library = path,
-                                 .names = config.text("TUTTI_IB_HCA"),
-                                 .gid_index = static_cast<int>(config.integer("TUTTI_IB_GID_INDEX"))},
-                                devices_);
-  if (!list) return std::move(list).error();
+  auto list = TUTTI_TRY(verbs::list_ports(library_,
+                                          {.verbs_library = path,
+                                           .names = config.text("TUTTI_IB_HCA"),
+                                           .gid_index = static_cast<int>(config.integer("TUTTI_IB_GID_INDEX"))},
+                                          devices_));
   devices_.clear();
-  for (const verbs::Port& port : list->ports)
+  for (const verbs::Port& port : list.ports)
     if (std::ranges::count(devices_, port.device) == 0) devices_.push_back(port.device);
-  const std::string left_out = fmt::format("{}", fmt::join(list->left_out, ", "));
-  say(*list, left_out, config, log);
-  if (!list->ports.empty()) return std::move(list->ports);
+  const std::string left_out = fmt::format("{}", fmt::join(list.left_out, ", "));
+  say(list, left_out, config, log);
+  if (!list.ports.empty()) return std::move(list.ports);
   if (left_out.empty()) return no_device();
   return Error{.code = Code::system, .what = fmt::format("no RDMA port can be used: {}", left_out)};
 }

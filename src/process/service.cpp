@@ -25,7 +25,7 @@ Service::~Service() = default;
 Result<void> Service::add(std::shared_ptr<Task> task) {
   const std::lock_guard lock(mutex_);
   if (mode_ == Mode::threaded && !started_ && !halted_) {
-    if (auto running = start(); !running) return running;
+    TUTTI_TRY(start());
   }
   const Task* const key = task.get();
   tasks_[key] = {.task = std::move(task)};

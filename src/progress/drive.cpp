@@ -111,7 +111,7 @@ Result<void> Waiter::pause() {
     process_.system.yield();
     return look();
   }
-  if (auto looked = look(); !looked) return looked;
+  TUTTI_TRY(look());
   run_meanwhile();
   sleep();
   return look();
@@ -165,7 +165,7 @@ Result<void> Waiter::look() {
   for (auto* operation : operations_) {
     if (operation == nullptr) continue;
     if (auto* const communicator = operation->communicator()) communicator->note_wait(now);
-    if (auto looked = operation->poll_peers(); !looked) return looked;
+    TUTTI_TRY(operation->poll_peers());
   }
   if (now >= next_report_ns_) report_stall(now - since_ns_);
   return check_limit(now);

@@ -89,7 +89,7 @@ Result<void> Stream::take_error() {
 
 std::optional<Error> Stream::run(Submission& submission) {
   try {
-    if (auto ran = tutti::run(process_, submission, Thread::library); !ran) return std::move(ran).error();
+    TUTTI_TRY(tutti::run(process_, submission, Thread::library));
     submission = {};
   } catch (const std::bad_alloc&) {
     return Error{.code = Code::system, .what = "out of memory"};

@@ -63,9 +63,9 @@ Result<void> Machine::run() {
     Channel& l = channels_[ready_.back()];
     ready_.pop_back();
     l.waiting = true;
-    if (auto advanced = advance(l); !advanced) return advanced;
+    TUTTI_TRY(advance(l));
   }
-  if (auto done = all_done(); !done) return done;
+  TUTTI_TRY(all_done());
   return nothing_left();
 }
 
@@ -130,9 +130,8 @@ Result<void> Machine::advance(Channel& l) {
   const std::vector<Action>& actions = plan(l).actions;
   while (!l.leaving) {
     for (; l.action < actions.size(); ++l.action) {
-      auto moved = step(l, actions[l.action]);
-      if (!moved) return std::move(moved).error();
-      if (!*moved) return {};
+      auto moved = TUTTI_TRY(step(l, actions[l.action]));
+      if (!moved) return {};
     }
     if (l.open != 0) return wrong(l, "a message is left open at the end");
     l.tile += s.channels;
@@ -149,12 +148,11 @@ Result<void> Machine::advance(Channel& l) {
 
 /// From here on the buffers belong to the user, who reads the outputs and overwrites everything at once.
 Result<void> Machine::end_call(Rank rank, int call) {
-  if (auto right = take_outputs(rank, call); !right) return right;
+  TUTTI_TRY(take_outputs(rank, call));
   const BlockCounts& n = stage(call).memory.counts(rank);
-  if (auto back = take_back(rank, call, Buffer::input, n.input); !back) return back;
-  if (auto back = take_back(rank, call, Buffer::output, n.output); !back) return back;
-  if (rendezvous_ && stage(call).access == Access::slots)
-    if (auto back = take_back_staging(rank); !back) return back;
+  TUTTI_TRY(take_back(rank, call, Buffer::input, n.input));
+  TUTTI_TRY(take_back(rank, call, Buffer::output, n.output));
+  if (rendezvous_ && stage(call).access == Access::slots) TUTTI_TRY(take_back_staging(rank));
   if (call + 1 < calls_) {
     begin_call(rank, call + 1);
   } else {
@@ -180,8 +178,7 @@ Result<void> Machine::take_outputs(Rank rank, int call) {
         return wrong(l, fmt::format("output block {} ends as {}, the schedule makes {}{}", block, terms.text(cell.term),
                                     must_finish ? "finished " : "", terms.text(want)));
     }
-    if (s.program.schedule->collective() == Collective::barrier)
-      if (auto entered = all_entered(l, call); !entered) return entered;
+    if (s.program.schedule->collective() == Collective::barrier) TUTTI_TRY(all_entered(l, call));
   }
   return {};
 }

@@ -113,9 +113,8 @@ Result<std::vector<std::vector<Id>>> outcome(const Schedule& schedule, Terms& te
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin;
     while (end < order.size() && order[end]->step == order[begin]->step) ++end;
-    const auto landings = depart({order.data() + begin, end - begin}, blocks, schedule.parts());
-    if (!landings) return Error(landings.error());
-    if (auto landed = land(*landings, blocks, terms); !landed) return std::move(landed).error();
+    const auto landings = TUTTI_TRY(depart({order.data() + begin, end - begin}, blocks, schedule.parts()));
+    TUTTI_TRY(land(landings, blocks, terms));
     begin = end;
   }
 

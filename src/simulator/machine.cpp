@@ -85,9 +85,8 @@ Result<void> take(Words& words, std::string_view word) {
     return take_named(words, word, equals);
   const bool is_rate = word.ends_with("/s"), is_time = !is_rate && word.ends_with('s');
   if (!is_rate && !is_time) return invalid(fmt::format("\"{}\" is neither a rate, a time nor name=value", word));
-  auto value = is_rate ? parse_rate(word) : parse_time(word);
-  if (!value) return std::move(value).error();
-  if (!words.values.emplace(is_rate ? "rate" : "time", *value).second)
+  auto value = TUTTI_TRY(is_rate ? parse_rate(word) : parse_time(word));
+  if (!words.values.emplace(is_rate ? "rate" : "time", value).second)
     return invalid(fmt::format("\"{}\": there is one {} already", word, is_rate ? "rate" : "time"));
   return {};
 }
@@ -184,10 +183,9 @@ Result<Machine> build(const Words& words) {
                     .latency_ns = words.get("time", 1000)};
     machine.torus = std::make_shared<Torus>(words.sizes, link);
   } else {
-    auto levels = levels_of(words);
-    if (!levels) return std::move(levels).error();
-    if (words.has("in_switch")) machine.in_switch = levels->front().bytes_per_ns / words.get("in_switch", 1);
-    machine.tree = std::make_shared<Tree>(*std::move(levels));
+    auto levels = TUTTI_TRY(levels_of(words));
+    if (words.has("in_switch")) machine.in_switch = levels.front().bytes_per_ns / words.get("in_switch", 1);
+    machine.tree = std::make_shared<Tree>(std::move(levels));
   }
   machine.text = text_of(machine, words);
   return machine;

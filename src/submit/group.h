@@ -26,18 +26,16 @@ class Group {
   template <class R>
   Result<void> add(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream,
                    const R& request) {
-    auto batch = batch_for(communicator, stream);
-    if (!batch) return std::move(batch).error();
-    (*batch)->add(request);
+    auto batch = TUTTI_TRY(batch_for(communicator, stream));
+    batch->add(request);
     return {};
   }
   /// As add, for calls on device memory that go through the host.
   template <class R>
   Result<void> add_host_staged(const std::shared_ptr<Communicator>& communicator, const R& request,
                                const std::shared_ptr<HostStagedCall>& call) {
-    auto batch = host_staged_batch_for(communicator);
-    if (!batch) return std::move(batch).error();
-    (*batch)->add(request, call);
+    auto batch = TUTTI_TRY(host_staged_batch_for(communicator));
+    batch->add(request, call);
     return {};
   }
   /// As add, for calls on device memory that take no turn among others: a group may have such and others. Those of the

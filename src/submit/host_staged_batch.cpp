@@ -73,9 +73,8 @@ Result<bool> HostStagedBatch::begin(Item& item, bool signals) {
 /// stream waits.
 Result<Progress> HostStagedBatch::step() {
   if (!exchange_begun_) {
-    auto begun = begin_exchange();
-    if (!begun) return std::move(begun).error();
-    if (!*begun) return Progress::blocked;
+    auto begun = TUTTI_TRY(begin_exchange());
+    if (!begun) return Progress::blocked;
   }
   if (next_collective_ < collectives_.size()) return collective(collectives_[next_collective_]);
   if (next_receive_ < receives_.size()) return receive(receives_[next_receive_]);
@@ -99,15 +98,14 @@ Result<bool> HostStagedBatch::begin_exchange() {
 
 Result<Progress> HostStagedBatch::collective(Item& item) {
   if (!item.begun) {
-    auto begun = begin(item, /*signals=*/true);
-    if (!begun) return std::move(begun).error();
-    if (!*begun) return Progress::blocked;
+    auto begun = TUTTI_TRY(begin(item, /*signals=*/true));
+    if (!begun) return Progress::blocked;
     gpu_context(*communicator_)->stream_order->queued(communicator_->rank());
     communicator_->ring_all();
     return Progress::moved;
   }
   if (missing() >= 0) return Progress::blocked;
-  if (auto queued = item.call->queue_output(); !queued) return queued.error();
+  TUTTI_TRY(item.call->queue_output());
   ++next_collective_;
   return Progress::moved;
 }
@@ -115,7 +113,7 @@ Result<Progress> HostStagedBatch::collective(Item& item) {
 Result<Progress> HostStagedBatch::receive(Item& item) {
   if (std::exchange(first_receive_, false)) return Progress::moved;
   if (missing() >= 0) return Progress::blocked;
-  if (auto queued = item.call->queue_output(); !queued) return queued.error();
+  TUTTI_TRY(item.call->queue_output());
   ++next_receive_;
   return Progress::moved;
 }

@@ -15,7 +15,7 @@ class AdoptedMemory {
  public:
   /// `segments` must outlive the object.
   static Result<AdoptedMemory> adopt(SegmentTable& segments, std::span<std::byte> memory) {
-    if (auto adopted = segments.adopt(memory); !adopted) return std::move(adopted).error();
+    TUTTI_TRY(segments.adopt(memory));
     return AdoptedMemory(segments, memory);
   }
   AdoptedMemory(AdoptedMemory&& other) noexcept

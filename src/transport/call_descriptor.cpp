@@ -47,7 +47,7 @@ std::size_t CallDescriptors::ring_bytes(std::size_t payload_bytes) {
 }
 
 Result<bool> CallDescriptors::catch_up(std::uint64_t sequence, std::uint64_t ahead) {
-  if (auto looked = look(); !looked) return std::move(looked).error();
+  TUTTI_TRY(look());
   seen_by_all_ = *std::ranges::min_element(seen_);
   return sequence <= seen_by_all_ + ahead;
 }
@@ -67,9 +67,8 @@ Result<const CallDescriptor*> CallDescriptors::pass_over(int peer, std::uint64_t
 Result<void> CallDescriptors::look() {
   for (int peer = 0; peer < static_cast<int>(rings_.size()); ++peer) {
     while (seen_[peer] < published_) {
-      auto line = open(peer, seen_[peer] + 1);
-      if (!line) return std::move(line).error();
-      if (*line == nullptr) break;
+      auto line = TUTTI_TRY(open(peer, seen_[peer] + 1));
+      if (line == nullptr) break;
     }
   }
   return {};

@@ -52,7 +52,7 @@ void send_reply(int to, const FdReply& reply, int fd) {
 
 Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, const ProcessKey& key) {
   std::array<std::byte, 16> random;
-  if (auto filled = fill_random(random); !filled) return std::move(filled).error();
+  TUTTI_TRY(fill_random(random));
   std::string name = "tutti-";
   for (const std::byte b : random) name += fmt::format("{:02x}", static_cast<unsigned>(b));
 

@@ -118,8 +118,7 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch, int nod
   if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - unit)
     return failed(fmt::format("{} bytes of shared memory are more than any process can have", bytes), ENOMEM);
   const std::size_t whole = std::max((bytes + unit - 1) / unit, std::size_t{1}) * unit;
-  if (touch)
-    if (auto room = check_room(whole); !room) return std::move(room).error();
+  if (touch) TUTTI_TRY(check_room(whole));
 
   auto fd = sealed_memory(whole);
   if (!fd) return std::move(fd).error();
@@ -128,7 +127,7 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch, int nod
   prefer_node(*mapping, node);
   if (touch) {
     ask_for_huge_pages(*mapping);
-    if (auto populated = populate(fd->get(), *mapping, 0, whole); !populated) return std::move(populated).error();
+    TUTTI_TRY(populate(fd->get(), *mapping, 0, whole));
   }
 
   // A forked child inherits the mapping, but never calls tutti; what it stores there is its own business.
@@ -186,14 +185,13 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
     }
   }
   if (!is_private_anonymous(pages)) return refuse("it is not private, anonymous, writable memory, as from malloc");
-  if (auto room = check_room(pages.size()); !room) return room;
+  TUTTI_TRY(check_room(pages.size()));
   auto fd = sealed_memory(pages.size());
   if (!fd) return std::move(fd).error();
   {
-    auto fresh = Mapping::shared(fd->get(), pages.size());
-    if (!fresh) return std::move(fresh).error();
-    if (auto populated = populate(fd->get(), *fresh, 0, pages.size()); !populated) return populated;
-    copy_pages(fresh->data(), pages.data(), pages.size());
+    auto fresh = TUTTI_TRY(Mapping::shared(fd->get(), pages.size()));
+    TUTTI_TRY(populate(fd->get(), fresh, 0, pages.size()));
+    copy_pages(fresh.data(), pages.data(), pages.size());
   }
   const std::unique_lock lock(mutex_);
   auto mapping = Mapping::shared_over(pages.data(), fd->get(), pages.size());
@@ -333,18 +331,17 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
     }
   }
 
-  auto fetched = fetch(process, name);
-  if (!fetched) return std::move(fetched).error();
-  const int has = ::fcntl(fetched->fd.get(), F_GET_SEALS);
+  auto fetched = TUTTI_TRY(fetch(process, name));
+  const int has = ::fcntl(fetched.fd.get(), F_GET_SEALS);
   if (has < 0 || (has & F_SEAL_SHRINK) == 0)
     return Error{
         .code = Code::remote,
         .what = fmt::format("segment {}.{} is not sealed: its owner could shorten it", name.id, name.generation)};
   struct stat status {};
-  if (::fstat(fetched->fd.get(), &status) != 0) return failed("look at a peer's segment", errno);
+  if (::fstat(fetched.fd.get(), &status) != 0) return failed("look at a peer's segment", errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);  // from the kernel, not from the peer
   if (bytes == 0 || bytes < bytes_needed) return too_short(bytes);
-  auto mapped = Mapping::shared(fetched->fd.get(), bytes);
+  auto mapped = Mapping::shared(fetched.fd.get(), bytes);
   if (!mapped) return std::move(mapped).error();
   SharedMapping mapping = std::make_shared<const Mapping>(*std::move(mapped));
 

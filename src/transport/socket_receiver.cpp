@@ -21,21 +21,17 @@ SocketReceiver::SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slo
 }
 
 Result<std::span<const std::byte>> SocketReceiver::peek(std::size_t bytes) {
-  auto taken = take_ahead(bytes);
-  if (!taken) return std::move(taken).error();
-  if (*taken) return std::span<const std::byte>(memory_.data(), bytes);
-  auto opened = open(bytes);
-  if (!opened) return std::move(opened).error();
-  if (!*opened) return std::span<const std::byte>();
-  auto here = read(stripes_.bytes);
-  if (!here) return std::move(here).error();
-  return *here == stripes_.bytes ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
+  auto taken = TUTTI_TRY(take_ahead(bytes));
+  if (taken) return std::span<const std::byte>(memory_.data(), bytes);
+  auto opened = TUTTI_TRY(open(bytes));
+  if (!opened) return std::span<const std::byte>();
+  auto here = TUTTI_TRY(read(stripes_.bytes));
+  return here == stripes_.bytes ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> SocketReceiver::expect(std::size_t bytes) {
-  auto opened = open(bytes);
-  if (!opened) return std::move(opened).error();
-  return *opened ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
+  auto opened = TUTTI_TRY(open(bytes));
+  return opened ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
 }
 
 /// False while the previous message has not arrived completely. An empty message travels as one byte.
@@ -49,9 +45,8 @@ Result<bool> SocketReceiver::open(std::size_t bytes) {
                  .what = fmt::format("a message of {} bytes for a slot of {}", bytes, slot_bytes_)};
   landing_ = {};
   if (!complete_) {
-    auto rest = read(stripes_.bytes);
-    if (!rest) return std::move(rest).error();
-    if (*rest != stripes_.bytes) return false;
+    auto rest = TUTTI_TRY(read(stripes_.bytes));
+    if (rest != stripes_.bytes) return false;
   }
   begin(bytes);
   return true;
@@ -81,7 +76,7 @@ Result<bool> SocketReceiver::take_ahead(std::size_t bytes) {
   done_.front() = stripes_.carried(0);
   until_ = stripes_.bytes;
   complete_ = true;
-  if (auto checked = check_trailer(0); !checked) return std::move(checked).error();
+  TUTTI_TRY(check_trailer(0));
   return true;
 }
 
@@ -145,7 +140,7 @@ Result<std::size_t> SocketReceiver::read(std::size_t until) {
   until_ = until;
   std::size_t here = stripes_.bytes;
   for (std::size_t socket = 0; socket < done_.size(); ++socket) {
-    if (auto got = read(socket, until); !got) return std::move(got).error();
+    TUTTI_TRY(read(socket, until));
     here = std::min(here, next(socket));
   }
   complete_ = here == stripes_.bytes;
@@ -161,11 +156,11 @@ Result<void> SocketReceiver::read(std::size_t socket, std::size_t until) {
     std::span<std::byte> into;
     if (done < share) into = place(at, std::min(stripes_.run(socket, done), until - at));
     const std::size_t end = done + into.size();
-    auto got = receive(socket, into, end < share ? std::span<std::byte>() : ending.subspan(end - share), dry);
-    if (!got) return std::move(got).error();
-    done += *got;
+    auto got =
+        TUTTI_TRY(receive(socket, into, end < share ? std::span<std::byte>() : ending.subspan(end - share), dry));
+    done += got;
     if (done != stripes_.carried(socket)) continue;
-    if (auto checked = check_trailer(socket); !checked) return checked;
+    TUTTI_TRY(check_trailer(socket));
   }
   return {};
 }

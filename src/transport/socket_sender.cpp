@@ -41,8 +41,7 @@ Result<std::span<std::byte>> SocketSender::acquire() {
   Message& next = message(committed_);
   if (!filling_) {
     if (free_.empty() && memory_.size() < messages_.size()) free_.push_back(memory_.emplace_back(slot_bytes_).data());
-    if (free_.empty())
-      if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+    if (free_.empty()) TUTTI_TRY(flush());
     if (free_.empty()) return std::span<std::byte>();
     filling_ = true;
     next.slot = free_.back();
@@ -111,14 +110,13 @@ Result<void> SocketSender::commit(std::size_t bytes) {
   ++committed_;
   waiting_bytes_ += next.bytes + carriers * trailer_bytes;
   if (waiting_bytes_ < send_at_once_bytes) return {};
-  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  TUTTI_TRY(flush());
   return {};
 }
 
 Result<bool> SocketSender::flush() {
   if (sent_ == committed_) return true;
-  for (std::size_t socket = 0; socket < cursors_.size(); ++socket)
-    if (auto pushed = push(socket); !pushed) return std::move(pushed).error();
+  for (std::size_t socket = 0; socket < cursors_.size(); ++socket) TUTTI_TRY(push(socket));
   free_slots();
   return sent_ == committed_;
 }
@@ -130,11 +128,10 @@ Result<bool> SocketSender::push(std::size_t socket) {
   while (cursor.message != committed_) {
     std::span<const std::byte> pieces[System::send_pieces_max];
     const Collected all = collect(socket, cursor, pieces);
-    auto sent = link_->send(socket, {pieces, all.pieces});
-    if (!sent) return std::move(sent).error();
-    waiting_bytes_ -= *sent;
-    cursor = *sent == all.bytes ? all.end : after(socket, cursor, *sent);
-    if (*sent < all.bytes) return false;
+    auto sent = TUTTI_TRY(link_->send(socket, {pieces, all.pieces}));
+    waiting_bytes_ -= sent;
+    cursor = sent == all.bytes ? all.end : after(socket, cursor, sent);
+    if (sent < all.bytes) return false;
   }
   return true;
 }

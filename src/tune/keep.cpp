@@ -163,11 +163,10 @@ std::string with_contradiction(std::string_view text, std::int64_t now_s, std::s
 }
 
 Result<KeptNumbers> from_text(std::string_view text, std::string_view fingerprint) {
-  auto parsed = parse(text);
-  if (!parsed) return std::move(parsed).error();
-  if (parsed->made_for != fingerprint) return damaged("measured elsewhere");
-  if (parsed->named != Machine::count) return damaged("numbers are missing");
-  return parsed->kept;
+  auto parsed = TUTTI_TRY(parse(text));
+  if (parsed.made_for != fingerprint) return damaged("measured elsewhere");
+  if (parsed.named != Machine::count) return damaged("numbers are missing");
+  return parsed.kept;
 }
 
 bool may_be_contradicted(const KeptNumbers& kept, std::int64_t now_s) {

@@ -60,8 +60,7 @@ Result<Topology> detect(const Sources& sources) {
     if (!recorded) return recorded;
     topology = *std::move(recorded);
   }
-  if (!sources.dump.empty())
-    if (auto written = write_machine(sources.dump, topology); !written) return std::move(written).error();
+  if (!sources.dump.empty()) TUTTI_TRY(write_machine(sources.dump, topology));
   return topology;
 }
 

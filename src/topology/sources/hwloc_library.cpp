@@ -6,9 +6,7 @@ namespace tutti::topology {
 
 Result<HwlocLibrary> HwlocLibrary::load() {
   HwlocLibrary hwloc;
-  auto library = Dylib::open({"libhwloc.so.15"});
-  if (!library) return std::move(library).error();
-  hwloc.loaded = *std::move(library);
+  hwloc.loaded = TUTTI_TRY(Dylib::open({"libhwloc.so.15"}));
   const char* missing = nullptr;
   const auto find = [&](auto*& function, const char* name) {
     if (!hwloc.loaded.load(function, name)) missing = name;

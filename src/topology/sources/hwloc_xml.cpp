@@ -376,9 +376,8 @@ void Reader::drop_useless() {
 }  // namespace
 
 Result<Topology> read_hwloc(std::string_view text) {
-  auto xml = Xml::parse(text);
-  if (!xml) return std::move(xml).error();
-  return Reader(**xml).read();
+  auto xml = TUTTI_TRY(Xml::parse(text));
+  return Reader(*xml).read();
 }
 
 }  // namespace tutti::topology

@@ -46,9 +46,8 @@ GraphChannel channel(Xml& xml, const pugi::xml_node& node) {
 }  // namespace
 
 Result<std::vector<Graph>> read_graphs(std::string_view text) {
-  auto parsed = Xml::parse(text);
-  if (!parsed) return std::move(parsed).error();
-  Xml& xml = **parsed;
+  auto parsed = TUTTI_TRY(Xml::parse(text));
+  Xml& xml = *parsed;
   if (std::string_view(xml.root().name()) != "graphs") xml.refuse(xml.root(), "the file is not a <graphs>");
   std::vector<Graph> graphs;
   int channels = 0;

@@ -277,9 +277,8 @@ void Reader::resolve(const Row& row) {
 }  // namespace
 
 Result<Topology> read_nccl(std::string_view text) {
-  auto xml = Xml::parse(text);
-  if (!xml) return std::move(xml).error();
-  return Reader(**xml).read();
+  auto xml = TUTTI_TRY(Xml::parse(text));
+  return Reader(*xml).read();
 }
 
 }  // namespace tutti::topology

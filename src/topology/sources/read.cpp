@@ -66,9 +66,8 @@ Result<Topology> read_machine(const std::string& path, FileKind kind) {
     if (topology) topology->origin = path;
     return topology;
   }
-  const auto text = read_file(path, file_bytes_max, kind);
-  if (!text) return text.error();
-  return read(*text, path);
+  const auto text = TUTTI_TRY(read_file(path, file_bytes_max, kind));
+  return read(text, path);
 }
 
 }  // namespace tutti::topology

@@ -229,12 +229,11 @@ bool looks_like_smi(std::string_view text) {
 }
 
 Result<Topology> read_smi(std::string_view text) {
-  auto matrices = read_smi_text(text);
-  if (!matrices) return std::move(matrices).error();
+  auto matrices = TUTTI_TRY(read_smi_text(text));
   const SmiMatrix* paths = nullptr;
   const SmiMatrix* p2p = nullptr;
   int machines = 0;
-  for (const SmiMatrix& matrix : *matrices) {
+  for (const SmiMatrix& matrix : matrices) {
     if (matrix.is_p2p()) {
       p2p = &matrix;
       continue;

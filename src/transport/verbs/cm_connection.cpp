@@ -61,7 +61,7 @@ Result<void> CmConnection::check_device() const {
 Result<std::unique_ptr<CmConnection>> CmConnection::listen(const Port& port, std::uint32_t queue_pair,
                                                            const CmToken& token) {
   std::unique_ptr<CmConnection> connection(new CmConnection(port, queue_pair, token));
-  if (auto opened = connection->open(); !opened) return std::move(opened).error();
+  TUTTI_TRY(connection->open());
   if (connection->library_->rdma_listen(connection->id_.get(), backlog) != 0)
     return connection->failed("listen by rdma_cm");
   return connection;
@@ -70,7 +70,7 @@ Result<std::unique_ptr<CmConnection>> CmConnection::listen(const Port& port, std
 Result<std::unique_ptr<CmConnection>> CmConnection::connect(const Port& port, std::uint32_t queue_pair,
                                                             const CmToken& token, const CmAddress& peer) {
   std::unique_ptr<CmConnection> connection(new CmConnection(port, queue_pair, token));
-  if (auto opened = connection->open(); !opened) return std::move(opened).error();
+  TUTTI_TRY(connection->open());
   sockaddr_storage to = socket_address(peer.address, peer.port);
   const HeldStdio held;  // rdma_cm opens the device itself
   if (connection->library_->rdma_resolve_addr(connection->id_.get(), nullptr, reinterpret_cast<sockaddr*>(&to),

@@ -34,7 +34,7 @@ bool has_windows(const Port& port) {
 Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
                                                  const UsableMemory& memory, bool windows, Owner owner) {
   std::shared_ptr<Endpoint> endpoint(new Endpoint(port, std::move(owner)));
-  if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
+  TUTTI_TRY(endpoint->create(sinks_max, completions_max));
   // With iWARP a write completes before the peer has its data, so memory that is sent must not be the caller's.
   if (memory.segments == nullptr || port.iwarp) return endpoint;
   endpoint->windows_ = windows && has_windows(port) && port.device->windows.passes(port);

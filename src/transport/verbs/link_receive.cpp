@@ -184,7 +184,7 @@ void Link::grant() {
 /// A rank that only receives sends no messages that could carry the credits.
 Result<void> Link::report_credits() {
   if (owed_ < shape_.ring_slots() / 2) return {};
-  if (auto posted = post_receives(); !posted) return posted;
+  TUTTI_TRY(post_receives());
   QueuePair& queue = *queues_.front();
   // Nobody may look at this link for long after this, while the peer waits for a slot. The completions that make space
   // need the devices alone, so they are waited for a moment; if a device does not answer, the next look reports.
@@ -196,7 +196,7 @@ Result<void> Link::report_credits() {
              .immediate = Immediate{.credit_only = true, .credits = take_credits()}.pack(),
              .is_inline = true});
   ++credit_messages_;
-  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  TUTTI_TRY(flush());
   return {};
 }
 

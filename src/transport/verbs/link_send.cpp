@@ -38,7 +38,7 @@ bool Link::may_send() const {
 Result<std::span<std::byte>> Link::acquire() {
   if (!filling_ && !may_send()) {
     endpoint_->poll();
-    if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+    TUTTI_TRY(flush());
     wants_slot_ = !may_send();
     if (wants_slot_) return std::span<std::byte>();
   }
@@ -119,8 +119,7 @@ Result<void> Link::commit(std::size_t bytes) {
   assert(filling_ && bytes <= shape_.slot_bytes);
   if (bytes >= look_bytes) endpoint_->poll();
   if (error_) return *error_;
-  if (owed_ > 0 || std::exchange(invited_, false))
-    if (auto posted = post_receives(); !posted) return posted;
+  if (owed_ > 0 || std::exchange(invited_, false)) TUTTI_TRY(post_receives());
   filling_ = false;
   const bool is_small = bytes <= small_bytes && sending(committed_).offers.empty();
   if (!is_small || !packs(bytes)) send_packed();
@@ -133,7 +132,7 @@ Result<void> Link::commit(std::size_t bytes) {
   }
   waiting_bytes_ += bytes;
   if (waiting_bytes_ < post_at_once_bytes) return {};
-  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  TUTTI_TRY(flush());
   return {};
 }
 

@@ -25,7 +25,7 @@ std::uint32_t network_order(std::uint32_t value) {
 Result<std::unique_ptr<QueuePair>> QueuePair::create(const std::shared_ptr<Endpoint>& endpoint, const QueueShape& shape,
                                                      std::uint32_t sink, std::uint32_t index) {
   std::unique_ptr<QueuePair> pair(new QueuePair(endpoint, shape));
-  if (auto made = pair->make(sink, index); !made) return std::move(made).error();
+  TUTTI_TRY(pair->make(sink, index));
   return pair;
 }
 
@@ -35,7 +35,7 @@ std::uint32_t QueuePair::pieces_of(const Port& port) {
 
 Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   first_id_ = work_id(sink, index << 24);
-  if (auto drawn = fill_random(std::as_writable_bytes(std::span(&psn_, 1))); !drawn) return drawn;
+  TUTTI_TRY(fill_random(std::as_writable_bytes(std::span(&psn_, 1))));
   psn_ &= psn_mask;
   QpInit init{.qp_context = nullptr,
               .send_cq = endpoint_->cq(),
@@ -50,9 +50,7 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
               .sq_sig_all = 0};
   const bool with_headers = endpoint_->port.iwarp;
   if (with_headers) init.cap.max_send_wr *= 2;
-  auto made = create_queues(init);
-  if (!made) return std::move(made).error();
-  qp_ = *made;
+  qp_ = TUTTI_TRY(create_queues(init));
   inline_bytes_ = std::min(init.cap.max_inline_data, shape_.inline_bytes);
   capacity_ = shape_.sends;
   works_.reserve(init.cap.max_send_wr);
@@ -62,17 +60,14 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   if (with_headers) {
     if (inline_bytes_ < sizeof(WriteHeaders::Header))
       return Error{.code = Code::system, .what = endpoint_->port.text() + " sends nothing inline"};
-    auto headers = WriteHeaders::make(endpoint_, shape_.sends, shape_.receives);
-    if (!headers) return std::move(headers).error();
-    headers_ = *std::move(headers);
+    headers_ = TUTTI_TRY(WriteHeaders::make(endpoint_, shape_.sends, shape_.receives));
     buffers_.resize(shape_.receives);
   }
   QpAttributes attributes{.qp_state = QpState::init,
                           .qp_access_flags = static_cast<unsigned>(access_flag::remote_write),
                           .port_num = endpoint_->port.number};
   namespace q = qp_attribute;
-  if (auto set = modify(attributes, q::state | q::pkey_index | q::port | q::access_flags, "initialise"); !set)
-    return set;
+  TUTTI_TRY(modify(attributes, q::state | q::pkey_index | q::port | q::access_flags, "initialise"));
   return post_receives();
 }
 

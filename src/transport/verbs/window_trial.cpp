@@ -38,28 +38,24 @@ class Outcome final : public CompletionSink {
 
 /// Nothing: a window was opened and closed.
 Result<void> open_and_close(const Port& port) {
-  auto endpoint = Endpoint::open(port, 1, 8);
-  if (!endpoint) return std::move(endpoint).error();
-  auto memory = RegisteredMemory::make(*endpoint, bytes, access_flag::local_write | access_flag::window_bind);
-  if (!memory) return std::move(memory).error();
-  Outcome outcome((*endpoint)->library());
-  auto sink = (*endpoint)->attach(&outcome);
-  if (!sink) return std::move(sink).error();
-  auto queue = QueuePair::create(*endpoint, {.sends = 4, .receives = 1}, *sink, 0);
-  if (!queue) return std::move(queue).error();
-  outcome.watch(queue->get());
+  auto endpoint = TUTTI_TRY(Endpoint::open(port, 1, 8));
+  auto memory = TUTTI_TRY(RegisteredMemory::make(endpoint, bytes, access_flag::local_write | access_flag::window_bind));
+  Outcome outcome(endpoint->library());
+  auto sink = TUTTI_TRY(endpoint->attach(&outcome));
+  auto queue = TUTTI_TRY(QueuePair::create(endpoint, {.sends = 4, .receives = 1}, sink, 0));
+  outcome.watch(queue.get());
   const PortAddress own{
       .link_layer = port.link_layer, .iwarp = port.iwarp, .lid = port.lid, .mtu = port.mtu, .gid = port.gid};
-  if (auto connected = (*queue)->connect((*queue)->address(), own); !connected) return connected;
-  const auto window = MemoryWindow::make(*endpoint);
+  TUTTI_TRY(queue->connect(queue->address(), own));
+  const auto window = MemoryWindow::make(endpoint);
   if (!window) return Error{.code = Code::system, .what = "no window can be made"};
-  window->open(**queue, memory->region(), {memory->data(), memory->bytes()});
+  window->open(*queue, memory.region(), {memory.data(), memory.bytes()});
   window->close();
-  if (auto posted = (*queue)->post(); !posted) return std::move(posted).error();
+  TUTTI_TRY(queue->post());
   System& system = real_system();
   const std::int64_t until_ns = system.now_ns() + limit_ns;
   for (int looks = 0; looks < looks_min || system.now_ns() < until_ns; ++looks) {
-    (*endpoint)->poll();
+    endpoint->poll();
     if (window->is_closed() || outcome.trouble()) break;
     if (looks % 64 == 63) system.yield();
   }

@@ -8,9 +8,8 @@ namespace tutti::verbs {
 
 Result<std::unique_ptr<WriteHeaders>> WriteHeaders::make(const std::shared_ptr<Endpoint>& endpoint, std::uint32_t sends,
                                                          std::uint32_t receives) {
-  auto buffers = RegisteredMemory::make(endpoint, receives * sizeof(Header), access_flag::local_write);
-  if (!buffers) return std::move(buffers).error();
-  return std::unique_ptr<WriteHeaders>(new WriteHeaders(*std::move(buffers), sends, receives));
+  auto buffers = TUTTI_TRY(RegisteredMemory::make(endpoint, receives * sizeof(Header), access_flag::local_write));
+  return std::unique_ptr<WriteHeaders>(new WriteHeaders(std::move(buffers), sends, receives));
 }
 
 Sge WriteHeaders::put(std::uint32_t immediate, std::uint32_t bytes) {
