@@ -64,14 +64,13 @@ foreach(test gpu_bodies gpu_counts gpu_flags gpu_flags_errors gpu_flags_graph gp
   target_link_libraries(api_${test}_test PRIVATE tutti_test_kernels)
 endforeach()
 
-if(TARGET tutti_formats)
-  tutti_api_test(plan_file)
-  target_link_libraries(api_plan_file_test PRIVATE tutti_formats)
-  tutti_api_test(odd_files)
-  target_link_libraries(api_odd_files_test PRIVATE tutti_base)
-  tutti_api_test(place)
-  target_compile_definitions(api_place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines"
-                                                    TUTTI_HAS_HWLOC=$<BOOL:${HWLOC_FOUND}>)
+tutti_api_test(plan_file)
+target_link_libraries(api_plan_file_test PRIVATE tutti_formats)
+tutti_api_test(odd_files)
+target_link_libraries(api_odd_files_test PRIVATE tutti_base)
+tutti_api_test(place)
+target_compile_definitions(api_place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
+if(TARGET fake_nvml_system)  # ThreadSanitizer's tests have none
   tutti_api_test(gpu_place)
   tutti_cuda_test(api_gpu_place_test)
   target_compile_definitions(api_gpu_place_test PRIVATE TUTTI_FAKE_NVML_SYSTEM="$<TARGET_FILE:fake_nvml_system>")
@@ -135,7 +134,8 @@ foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream unreceived)
+add_test(NAME api_place_threads COMMAND api_place_test --gtest_filter=Place.RanksTakeTheGpusOfARecordedMachine)
+foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch place point_to_point prefix properties split start stream unreceived)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 

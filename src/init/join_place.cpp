@@ -10,15 +10,13 @@ namespace tutti {
 Result<void> Join::tell_place(PeerInfo& info) {
   info.cpus = own_cpus();
   const auto& gpu = members_.gpu;
-  auto located = process_.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string());
-  if (!located) return std::move(located).error();
-  whereabouts_ = *std::move(located);
+  auto located =
+      TUTTI_TRY(process_.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string()));
+  whereabouts_ = std::move(located);
   info.seat = whereabouts_.seat;
   members_.nearest_nic = get_text(whereabouts_.seat.nic);
   if (!whereabouts_.text) return {};
-  auto digest = sha256(std::as_bytes(std::span(*whereabouts_.text)));
-  if (!digest) return std::move(digest).error();
-  info.machine = *digest;
+  info.machine = TUTTI_TRY(sha256(std::as_bytes(std::span(*whereabouts_.text))));
   const std::size_t bytes = whereabouts_.text->size();
   info.machine_bytes = bytes <= MachineExchange::text_bytes_max ? static_cast<std::uint32_t>(bytes) : 0;
   return {};
@@ -56,7 +54,7 @@ Result<Progress> Join::take_map(std::span<const std::byte> part) {
   members_.map = *std::move(map);
   map_told_.reset();
   map_heard_.reset();
-  if (auto finished = finish(); !finished) return std::move(finished).error();
+  TUTTI_TRY(finish());
   state_ = State::made;
   return Progress::done;
 }

@@ -29,7 +29,7 @@ MachineExchange::MachineExchange(std::span<const PeerInfo> infos, std::span<cons
   const std::map<int, Rank> speakers = speakers_of(infos, hosts);
   for (const int host : hosts) digests_.push_back(infos[static_cast<std::size_t>(speakers.at(host))].machine);
   own_digest_ = infos.front().machine;
-  if (infos.front().machine_bytes == 0) return;  // rank 0 has no detector, and could not read them
+  if (infos.front().machine_bytes == 0) return;  // rank 0 does not look at machines
   std::vector<Rank> in_turn;
   for (const auto& [host, rank] : speakers) in_turn.push_back(rank);
   std::ranges::sort(in_turn);

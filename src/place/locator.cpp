@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "place/machine_text.h"
-
-#ifdef TUTTI_HAS_TOPOLOGY
 #include "base/file.h"
 #include "place/job_file.h"
+#include "place/machine_text.h"
 #include "place/ring_file.h"
 #include "place/seats.h"
 #include "topology/sources/detect.h"
-#else
-namespace tutti::topology {
-struct Topology {};
-}  // namespace tutti::topology
-#endif
 
 namespace tutti {
 
@@ -25,13 +18,10 @@ Result<HostGroups> Locator::groups() const {
   return files_.groups.empty() ? files_.groups_of_slurm : host_groups(files_.groups);
 }
 
-#ifdef TUTTI_HAS_TOPOLOGY
-
 Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gpu) {
   const bool recorded = !files_.machine.empty();
-  auto own_groups = groups();
-  if (!own_groups) return std::move(own_groups).error();
-  if (!recorded && !live_) return Whereabouts{.seat = {.groups = *own_groups}};
+  auto own_groups = TUTTI_TRY(groups());
+  if (!recorded && !live_) return Whereabouts{.seat = {.groups = own_groups}};
   const std::lock_guard lock(mutex_);
   // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
   const bool asks_drivers = !recorded && (!gpu.empty() || !files_.dump.empty());
@@ -45,7 +35,7 @@ Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gp
   }
   OwnSeat seat{.recorded = 1};
   if (!recorded) seat = gpu.empty() ? seat_on(*machine_, cpus) : seat_at_gpu(*machine_, cpus, gpu);
-  seat.groups = *own_groups;
+  seat.groups = own_groups;
   return Whereabouts{.seat = seat, .machine = machine_, .text = text_};
 }
 
@@ -69,41 +59,5 @@ Result<JobMap> Locator::map(const JobRanks& ranks) const {
       return std::move(written).error().during("write TUTTI_JOB_DUMP_FILE");
   return map;
 }
-
-#else
-
-namespace {
-
-Error no_detector() {
-  return {.code = Code::invalid_argument,
-          .what =
-              "TUTTI_TOPO_FILE, TUTTI_GRAPH_FILE, those to be written, TUTTI_TOPO_GROUPS: this build has no detector; "
-              "build it "
-              "with pugixml, nlohmann-json and CLI11"};
-}
-
-}  // namespace
-
-Result<Whereabouts> Locator::locate(const cpu_set_t&, const std::string&) {
-  if (files_.machine.empty() && files_.dump.empty() && files_.ring.empty() && files_.ring_dump.empty() &&
-      files_.groups.empty())
-    return Whereabouts{};
-  return no_detector();
-}
-
-Result<SharedMachine> read_machine_text(std::string_view) {
-  return SharedMachine();
-}
-
-Result<JobMap> Locator::map(const JobRanks& ranks) const {
-  if (!ranks.dump.empty()) return no_detector();
-  const Level level(ranks.hosts.begin(), ranks.hosts.end());
-  const auto first = [&](std::size_t i) { return level[i] == static_cast<int>(i); };
-  std::size_t groups = 0;
-  for (std::size_t i = 0; i < level.size(); ++i) groups += first(i) ? 1 : 0;
-  return groups > 1 && groups < level.size() ? JobMap{.levels = {level}} : JobMap{};
-}
-
-#endif
 
 }  // namespace tutti

@@ -72,8 +72,7 @@ class Locator {
   Locator& operator=(const Locator&) = delete;
 
   /// Of a rank that may run on `cpus` and has the GPU at this PCI address; empty: it has none. Errors: those of a file
-  /// that cannot be read or written; invalid_argument where this build has no detector and a file or a group is named,
-  /// or where TUTTI_TOPO_GROUPS is no list of names.
+  /// that cannot be read or written; invalid_argument where TUTTI_TOPO_GROUPS is no list of names.
   Result<Whereabouts> locate(const cpu_set_t& cpus, const std::string& gpu);
 
   /// The map of a job whose ranks have said where they are, by the machines of their hosts (places_of). A file with

@@ -13,7 +13,7 @@ namespace tutti {
 /// hour to hour (a link that sleeps), and what names a single machine.
 std::string machine_text(const topology::Topology& machine);
 
-/// Null if this build has no detector. Errors: remote (the text is not a machine).
+/// Errors: remote (the text is not a machine).
 Result<SharedMachine> read_machine_text(std::string_view text);
 
 }  // namespace tutti

@@ -3,16 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "plan/lower.h"
-#ifdef TUTTI_HAS_FORMATS
 #include "base/file.h"
 #include "formats/plan_file.h"
 #include "formats/source.h"
-#endif
+#include "plan/lower.h"
 
 namespace tutti {
 
-#ifdef TUTTI_HAS_FORMATS
 namespace {
 
 /// FNV-1a: equal on every machine and in every build.
@@ -46,14 +43,6 @@ Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string& path) 
   plan->rank_order_ = meaning->rank_order;
   return std::shared_ptr<const PlanFile>(std::move(plan));
 }
-#else
-Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string&) {
-  return Error{.code = Code::invalid_usage,
-               .what =
-                   "TUTTI_PLAN_FILE is set, but this library was built without plan formats: it needs pugixml and "
-                   "nlohmann_json"};
-}
-#endif
 
 bool PlanFile::serves(const Shape& shape, std::size_t bytes) const {
   return shape.collective == schedule_.collective() && shape.ranks == schedule_.ranks() &&

@@ -17,7 +17,7 @@ namespace tutti {
 class PlanFile {
  public:
   /// Reads MSCCL XML or MSCCL++ JSON. Errors: system; invalid_argument (names the file, the place in it, and the wrong
-  /// rank, step and block); invalid_usage (the library was built without these formats).
+  /// rank, step and block).
   static Result<std::shared_ptr<const PlanFile>> read(const std::string& path);
 
   const std::string& name() const { return name_; }  ///< reported as the algorithm: "plan file ring"

@@ -5,12 +5,20 @@
 
 #include <string>
 
+#include "support/has_hwloc.h"
 #include "topology/sources/hwloc_source.h"
 
 namespace tutti::topology {
 namespace {
 
-TEST(HwlocSynthetic, HwlocTakesWhatIsTaken) {
+class HwlocSynthetic : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing::has_hwloc()) GTEST_SKIP() << "libhwloc is not installed (Debian: libhwloc15)";
+  }
+};
+
+TEST_F(HwlocSynthetic, HwlocTakesWhatIsTaken) {
   for (const char* text :
        {"pack:2 numa:1 core:4 pu:2", "pack:2 [numa(memory=1GB)] l3:2 l2:4 core:1 pu:2", "4 2 2", "pu:3", "7",
         "numa:2(indexes=1,0) core:2 pu:2(indexes=2*4:1*2)", "core:2 pu:2(indexes=pu:core)", "core:2 2(indexes=core:pu)",
@@ -28,7 +36,7 @@ struct Refused {
   const char* why;
 };
 
-TEST(HwlocSynthetic, WhatIsRefusedIsSaidWhere) {
+TEST_F(HwlocSynthetic, WhatIsRefusedIsSaidWhere) {
   for (const auto& [text, character, why] : {
            // hwloc 2.9 loses the node in brackets.
            Refused{"pack:2 [numa] core:2", 15, "must be one of CPUs"},

@@ -38,8 +38,12 @@ PathKind kind_at(const Topology& topology, const Path& path, int meeting, int be
       const bool roots = kind(below_from) == DeviceKind::host_bridge && kind(below_to) == DeviceKind::host_bridge;
       return roots ? PathKind::node : PathKind::phb;
     }
-    default: return PathKind::sys;
+    case DeviceKind::gpu:
+    case DeviceKind::nvswitch:
+    case DeviceKind::nic:
+    case DeviceKind::function: break;
   }
+  return PathKind::sys;
 }
 
 }  // namespace

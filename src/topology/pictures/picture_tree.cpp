@@ -167,8 +167,13 @@ std::string Drawing::label(const Device& device) const {
     case DeviceKind::numa:
       return shortened(fmt::format("{} {}", device.name, device.cpus.empty() ? "" : "· CPUs " + device.cpus), 46);
     case DeviceKind::bridge: return "switch " + shortened(device.name, 14);
-    default: return shortened(device.name, 22);
+    case DeviceKind::host_bridge:
+    case DeviceKind::gpu:
+    case DeviceKind::nvswitch:
+    case DeviceKind::nic:
+    case DeviceKind::function: break;
   }
+  return shortened(device.name, 22);
 }
 
 void Drawing::link(Point from, Point to, double gbps) {

@@ -7,31 +7,27 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
 
-#if TUTTI_HAS_HWLOC
 #include "base/descriptors.h"
 #include "topology/sources/hwloc_library.h"
 #include "topology/sources/hwloc_synthetic.h"
-#endif
 #include "topology/sources/hwloc_xml.h"
 
 namespace tutti::topology {
 
-#if TUTTI_HAS_HWLOC
 namespace {
 
 struct Destroy {
   const HwlocLibrary* hwloc;
-  void operator()(hwloc_topology_t topology) const { hwloc->topology_destroy(topology); }
+  void operator()(hwloc::Topology* topology) const { hwloc->topology_destroy(topology); }
 };
-using Handle = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
+using Handle = std::unique_ptr<hwloc::Topology, Destroy>;
 
 Handle fresh(const HwlocLibrary& hwloc) {
-  hwloc_topology_t topology = nullptr;
+  hwloc::Topology* topology = nullptr;
   if (hwloc.topology_init(&topology) != 0) topology = nullptr;
   return {topology, Destroy{&hwloc}};
 }
@@ -64,14 +60,14 @@ Result<Topology> taken(const HwlocLibrary& hwloc, const Handle& handle) {
 }  // namespace
 
 Result<Topology> hwloc_cpus() {
-  if (auto asked = can_ask_for_cpus(); !asked) return std::move(asked).error();
+  TUTTI_TRY(can_ask_for_cpus());
   // Includes CPUs that this process may not use, so that GPUs near them keep their place.
   const HeldStdio held;
   const auto hwloc = HwlocLibrary::load();
   if (!hwloc) return Error(hwloc.error());
   const Handle handle = fresh(*hwloc);
-  if (!handle || hwloc->topology_set_flags(handle.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
-      hwloc->topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
+  if (!handle || hwloc->topology_set_flags(handle.get(), hwloc::include_disallowed) != 0 ||
+      hwloc->topology_set_io_types_filter(handle.get(), hwloc::TypeFilter::keep_none) != 0 ||
       hwloc->topology_load(handle.get()) != 0)
     return Error{.code = Code::system, .what = "hwloc cannot load the machine", .sys_errno = errno};
   return taken(*hwloc, handle);
@@ -81,7 +77,7 @@ Result<Topology> read_synthetic(std::string_view text) {
   const HeldStdio held;
   const auto hwloc = HwlocLibrary::load();
   if (!hwloc) return Error(hwloc.error()).during("read a synthetic machine");
-  if (auto checked = check_synthetic(*hwloc, text); !checked) return std::move(checked).error();
+  TUTTI_TRY(check_synthetic(*hwloc, text));
   const Handle handle = fresh(*hwloc);
   if (!handle) return Error{.code = Code::system, .what = "hwloc_topology_init", .sys_errno = errno};
   const std::string description(text);
@@ -90,17 +86,5 @@ Result<Topology> read_synthetic(std::string_view text) {
                  .what = fmt::format("synthetic machine \"{}\": hwloc refuses it", text.substr(0, 80))};
   return taken(*hwloc, handle);
 }
-
-#else
-
-Result<Topology> hwloc_cpus() {
-  return Error{.code = Code::system, .what = "built without libhwloc"};
-}
-
-Result<Topology> read_synthetic(std::string_view) {
-  return Error{.code = Code::system, .what = "synthetic machine: built without libhwloc"};
-}
-
-#endif
 
 }  // namespace tutti::topology

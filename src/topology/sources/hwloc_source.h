@@ -13,7 +13,7 @@ namespace tutti::topology {
 Result<Topology> hwloc_cpus();
 
 /// A synthetic machine, "pack:2 numa:1 core:4 pu:2" (hwloc(7)), of at most 65536 objects per level. Errors:
-/// invalid_argument (with the position in the text); system (built without libhwloc).
+/// invalid_argument (with the position in the text); system (there is no libhwloc).
 Result<Topology> read_synthetic(std::string_view text);
 
 }  // namespace tutti::topology

@@ -19,16 +19,16 @@ constexpr long long arity_max = 4096;
 constexpr long long objects_max = 65536;
 constexpr std::size_t levels_max = 32;
 
-using Type = hwloc_obj_type_t;
+using Type = hwloc::ObjectType;
 
 bool is_level(const HwlocLibrary& hwloc, Type type) {
-  return type == HWLOC_OBJ_PACKAGE || type == HWLOC_OBJ_DIE || type == HWLOC_OBJ_CORE || type == HWLOC_OBJ_PU ||
-         type == HWLOC_OBJ_NUMANODE || type == HWLOC_OBJ_GROUP || hwloc.obj_type_is_cache(type) != 0;
+  return type == Type::package || type == Type::die || type == Type::core || type == Type::pu ||
+         type == Type::numa_node || type == Type::group || hwloc.obj_type_is_cache(type) != 0;
 }
 
 /// The type that hwloc understands by the word; nothing if it cannot be a level.
 std::optional<Type> type_of(const HwlocLibrary& hwloc, std::string_view word) {
-  Type type = HWLOC_OBJ_MACHINE;
+  Type type = Type::machine;
   if (word.empty() || hwloc.type_sscanf(std::string(word).c_str(), &type, nullptr, 0) != 0 || !is_level(hwloc, type))
     return {};
   return type;
@@ -39,14 +39,11 @@ class Reader {
   Reader(const HwlocLibrary& hwloc, std::string_view text) : hwloc_(hwloc), text_(text) {}
 
   Result<void> read() {
-    if (next_is('('))
-      if (auto read = attributes({}, root_); !read) return read;
-    for (skip_spaces(); at_ < text_.size(); skip_spaces())
-      if (auto read = text_[at_] == '[' ? attached() : level(); !read) return read;
-    if (auto fits = together(); !fits) return fits;
-    for (const auto& level : levels_)
-      if (auto fits = indexes(level); !fits) return fits;
-    if (auto fits = indexes(attached_); !fits) return fits;
+    if (next_is('(')) TUTTI_TRY(attributes({}, root_));
+    for (skip_spaces(); at_ < text_.size(); skip_spaces()) TUTTI_TRY(text_[at_] == '[' ? attached() : level());
+    TUTTI_TRY(together());
+    for (const auto& level : levels_) TUTTI_TRY(indexes(level));
+    TUTTI_TRY(indexes(attached_));
     return indexes(root_);
   }
 
@@ -88,13 +85,12 @@ class Reader {
   Result<void> attached() {
     const std::size_t began = at_++;
     const auto word = take(letters);
-    if (type_of(hwloc_, word) != HWLOC_OBJ_NUMANODE) return refused(began, "brackets hold no NUMA node");
-    attached_.type = HWLOC_OBJ_NUMANODE;
+    if (type_of(hwloc_, word) != Type::numa_node) return refused(began, "brackets hold no NUMA node");
+    attached_.type = Type::numa_node;
     attached_.at = began;
     attached_.objects += levels_.empty() ? 1 : levels_.back().objects;
     if (attached_.objects > objects_max) return refused(began, fmt::format("more than {} NUMA nodes", objects_max));
-    if (next_is('('))
-      if (auto read = attributes(attached_.type, attached_); !read) return read;
+    if (next_is('(')) TUTTI_TRY(attributes(attached_.type, attached_));
     if (!next_is(']')) return refused(began, "a bracket that is not closed");
     ++at_;
     return {};
@@ -117,7 +113,7 @@ class Reader {
     if (level.objects > objects_max || levels_.size() == levels_max)
       return refused(level.at, fmt::format("more than {} objects, or {} levels", objects_max, levels_max));
     if (next_is('(')) {
-      if (auto read = attributes(level.type, level); !read) return read;
+      TUTTI_TRY(attributes(level.type, level));
     } else if (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '[') {
       return refused(at_, "neither a space nor attributes after a number");
     }
@@ -165,17 +161,16 @@ class Reader {
   Result<void> together() const {
     if (levels_.empty()) return refused(text_.size(), "no CPUs");
     const auto& last = levels_.back();
-    if (last.type && last.type != HWLOC_OBJ_PU)
-      return refused(last.at, "the last level must be one of CPUs, as in pu:2");
+    if (last.type && last.type != Type::pu) return refused(last.at, "the last level must be one of CPUs, as in pu:2");
     std::size_t without_type = 0;
     for (const auto& level : levels_) {
       if (&level == &last) break;
       if (!level.type) ++without_type;
       const auto same = [&](const Level& other) { return other.type == level.type; };
-      const bool often = !level.type || level.type == HWLOC_OBJ_GROUP || hwloc_.obj_type_is_cache(*level.type) != 0;
-      if (level.type == HWLOC_OBJ_PU || (!often && std::count_if(levels_.begin(), levels_.end(), same) > 1))
+      const bool often = !level.type || level.type == Type::group || hwloc_.obj_type_is_cache(*level.type) != 0;
+      if (level.type == Type::pu || (!often && std::count_if(levels_.begin(), levels_.end(), same) > 1))
         return refused(level.at, "there may be one such level alone, that of CPUs at the end");
-      if (level.type == HWLOC_OBJ_NUMANODE && attached_.type)
+      if (level.type == Type::numa_node && attached_.type)
         return refused(attached_.at, "NUMA nodes both as a level and in brackets");
     }
     if (without_type != 0 && without_type != levels_.size() - 1)
@@ -187,10 +182,10 @@ class Reader {
   bool above(std::string_view word, long long objects) const {
     const auto type = type_of(hwloc_, word);
     // The group that a number refers to is determined later.
-    if (!type || (type == HWLOC_OBJ_GROUP && digits.find(word.back()) != std::string_view::npos)) return false;
+    if (!type || (type == Type::group && digits.find(word.back()) != std::string_view::npos)) return false;
     bool found = false;
     for (const auto& level : levels_) {
-      const bool cpus = type == HWLOC_OBJ_PU && &level == &levels_.back();
+      const bool cpus = type == Type::pu && &level == &levels_.back();
       if (level.type != type && !cpus) continue;
       if (level.objects > objects) return false;
       found = true;
