@@ -119,7 +119,8 @@ class PlanWalk {
       case Verb::peek:
         if (!await(&action, together, next)) return false;
         break;
-      default: break;  // slots are settled when committed; call descriptors do not exist on devices
+      case Verb::settle:            // slots are settled when committed
+      case Verb::wait_line: break;  // call descriptors do not exist on devices
     }
     next += together;
     return true;

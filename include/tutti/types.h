@@ -52,11 +52,11 @@ typedef enum {
   tuttiFloat8e4m3 = 10,
   tuttiFloat8e5m2 = 11,
   /* Reduced in host memory alone, and moved wherever the others are. */
-  tuttiInt16 = 12,
-  tuttiUint16 = 13,
-  tuttiComplex64 = 14,  /* two float32: real part, imaginary part */
-  tuttiComplex128 = 15, /* two float64 */
-  tuttiNumTypes = 16
+  tuttiInt16 = 64,
+  tuttiUint16 = 65,
+  tuttiComplex64 = 66,  /* two float32: real part, imaginary part */
+  tuttiComplex128 = 67, /* two float64 */
+  tuttiNumTypes = 68    /* above all of them; those from 12 to 63 are no types yet */
 } tuttiDataType_t;
 
 /* Max and min are for all types but complex ones. Bitwise and logical operators are for integers and for host memory

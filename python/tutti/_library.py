@@ -6,7 +6,7 @@ import os
 from ctypes import POINTER, c_char, c_char_p, c_int, c_longlong, c_size_t, c_uint, c_void_p
 
 VERSION = (0, 1)  # major and minor of the libraries whose functions and structs are as declared here
-SONAME = "libtutti.so.0"
+SONAME = "libtutti.so.1"
 
 UNSET = -(2**31)  # TUTTI_CONFIG_UNDEF_INT
 _CONFIG_MAGIC = 0x74757474

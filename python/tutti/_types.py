@@ -25,10 +25,10 @@ class DataType(enum.IntEnum):
     FLOAT8_E4M3 = 10
     FLOAT8_E5M2 = 11
     # Reduced in host memory alone.
-    INT16 = 12
-    UINT16 = 13
-    COMPLEX64 = 14
-    COMPLEX128 = 15
+    INT16 = 64
+    UINT16 = 65
+    COMPLEX64 = 66
+    COMPLEX128 = 67
 
     @property
     def itemsize(self) -> int:
@@ -36,7 +36,7 @@ class DataType(enum.IntEnum):
         return _SIZES[self]
 
 
-_SIZES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 8, 16]
+_SIZES: Dict[int, int] = dict(zip(DataType, (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 8, 16)))
 
 
 class RedOp(enum.IntEnum):

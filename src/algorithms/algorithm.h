@@ -50,6 +50,11 @@ inline bool broadcast_or_reduce(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
 }
 
+inline bool from_or_to_root(const Shape& shape, int) {
+  return broadcast_or_reduce(shape, 0) ||
+         (shape.ranks > 1 && (shape.collective == Collective::gather || shape.collective == Collective::scatter));
+}
+
 inline bool prefix_reduction(const Shape& shape) {
   return shape.ranks > 1 && prefixes(shape.collective);
 }

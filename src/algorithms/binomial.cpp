@@ -1,15 +1,12 @@
 // A tree whose root's children have subtrees of 1, 2, 4, … ranks.
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 #include "algorithms/algorithm.h"
 
 namespace tutti {
 namespace {
-
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && rooted(shape.collective);
-}
 
 /// Ranks are numbered from the root on, cyclically: v = 0 is the root, v's subtree is [v, v + span).
 class Tree {
@@ -82,12 +79,11 @@ Schedule scatter(const Shape& shape, const Tree& tree) {
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
 Schedule build(const Shape& shape, int) {
   const Tree tree(shape);
-  switch (shape.collective) {
-    case Collective::broadcast: return broadcast(shape, tree);
-    case Collective::reduce: return reduce(shape, tree);
-    case Collective::gather: return gather(shape, tree);
-    default: return scatter(shape, tree);
-  }
+  if (shape.collective == Collective::broadcast) return broadcast(shape, tree);
+  if (shape.collective == Collective::reduce) return reduce(shape, tree);
+  if (shape.collective == Collective::gather) return gather(shape, tree);
+  assert(shape.collective == Collective::scatter);
+  return scatter(shape, tree);
 }
 
 /// The blocks of the largest subtree of a rank other than the root.
@@ -100,7 +96,7 @@ int items(const Shape& shape, int) {
 }  // namespace
 
 const Family algorithm::binomial{.name = "binomial",
-                                 .supports = supports,
+                                 .supports = from_or_to_root,
                                  .build = build,
                                  .carried_by = broadcast_carried_except_inline,
                                  .items = items};

@@ -225,11 +225,9 @@ Schedule double_up(const Shape& shape, const Butterfly& butterfly) {
 
 int exchange_items(const Shape& shape, int) {
   const int size = Butterfly::size_for(shape.ranks), folded = shape.ranks - size;
-  switch (shape.collective) {
-    case Collective::all_reduce: return folded > 0 ? size : std::max(size / 2, 1);
-    case Collective::reduce_scatter: return folded > 0 ? shape.ranks : std::max(size / 2, 1);
-    default: return std::max(size / 2, 1);
-  }
+  if (shape.collective == Collective::all_reduce && folded > 0) return size;
+  if (shape.collective == Collective::reduce_scatter && folded > 0) return shape.ranks;
+  return std::max(size / 2, 1);
 }
 
 }  // namespace tutti

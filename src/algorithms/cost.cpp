@@ -342,8 +342,14 @@ double Cost::ready_at(const Channel& channel) const {
       return signals_[at].size() > taken_[at] ? signals_[at][taken_[at]] + hop : never;
     }
     case Verb::wait_line: return lines_at_[static_cast<std::size_t>(peer)] + hop;
-    default: return 0;
+    case Verb::copy:
+    case Verb::reduce:
+    case Verb::commit:
+    case Verb::release:
+    case Verb::settle:
+    case Verb::signal: break;
   }
+  return 0;
 }
 
 /// Executes the action and adds its time to `now`.

@@ -1,5 +1,6 @@
 // Inside groups of ranks that are near each other, and across these groups.
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <vector>
 
@@ -185,11 +186,10 @@ Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule
 Schedule build(const Shape& shape, int group_size) {
   const Groups groups = near_groups(shape, group_size);
   const Schedule outer = schedule_across(shape_across(shape, groups, group_size));
-  switch (shape.collective) {
-    case Collective::all_reduce: return all_reduce(shape, groups, outer);
-    case Collective::all_gather: return all_gather(shape, groups, outer);
-    default: return reduce_scatter(shape, groups, outer);
-  }
+  if (shape.collective == Collective::all_reduce) return all_reduce(shape, groups, outer);
+  if (shape.collective == Collective::all_gather) return all_gather(shape, groups, outer);
+  assert(shape.collective == Collective::reduce_scatter);
+  return reduce_scatter(shape, groups, outer);
 }
 
 /// Inside, a message has what its receiver passes on across: a share of the vector, in as many parts as the schedule

@@ -1,15 +1,12 @@
 // A tree whose nodes have k-1 children per level.
 #include <algorithm>
+#include <cassert>
 
 #include "algorithms/algorithm.h"
 #include "algorithms/spread.h"
 
 namespace tutti {
 namespace {
-
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && rooted(shape.collective);
-}
 
 Schedule spread(const Shape& shape, int radix) {
   const int n = shape.ranks;
@@ -77,11 +74,10 @@ Schedule scatter(const Shape& shape, int radix) {
 ///
 /// Wilkins et al., "Generalized collective algorithms for the exascale era", CLUSTER 2023.
 Schedule build(const Shape& shape, int radix) {
-  switch (shape.collective) {
-    case Collective::gather: return gather(shape, radix);
-    case Collective::scatter: return scatter(shape, radix);
-    default: return spread(shape, radix);
-  }
+  if (shape.collective == Collective::gather) return gather(shape, radix);
+  if (shape.collective == Collective::scatter) return scatter(shape, radix);
+  assert(shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+  return spread(shape, radix);
 }
 
 /// The blocks of the largest subtree of a rank other than the root.
@@ -97,7 +93,7 @@ constexpr int radices[] = {4, 3, 6};
 }  // namespace
 
 const Family algorithm::k_nomial{.name = "k_nomial",
-                                 .supports = supports,
+                                 .supports = from_or_to_root,
                                  .build = build,
                                  .carried_by = broadcast_carried_except_inline,
                                  .items = items,

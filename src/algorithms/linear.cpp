@@ -4,10 +4,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && rooted(shape.collective);
-}
-
 /// Linear: the root communicates with one rank in each step; all bytes cross its link, none is forwarded.
 ///
 ///   steps n-1   the root sends (reduce, gather: receives) bytes·(n-1) (broadcast, reduce), bytes·(n-1)/n (scatter,
@@ -17,20 +13,16 @@ Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
   const Rank root = shape.root;
   Schedule schedule(shape, /*parts=*/1);
-  switch (shape.collective) {
-    case Collective::broadcast: schedule.copy(root, root, 0); break;
-    case Collective::gather: schedule.copy(root, {Buffer::input, 0}, root, {Buffer::output, root}); break;
-    case Collective::scatter: schedule.copy(root, {Buffer::input, root}, root, {Buffer::output, 0}); break;
-    default: break;
-  }
+  const auto is = [&shape](Collective collective) { return shape.collective == collective; };
+  if (is(Collective::broadcast)) schedule.copy(root, root, 0);
+  if (is(Collective::gather)) schedule.copy(root, {Buffer::input, 0}, root, {Buffer::output, root});
+  if (is(Collective::scatter)) schedule.copy(root, {Buffer::input, root}, root, {Buffer::output, 0});
   for (int step = 1; step < n; ++step, schedule.next_step()) {
     const Rank other = (root + step) % n;
-    switch (shape.collective) {
-      case Collective::broadcast: schedule.copy(root, other, 0); break;
-      case Collective::reduce: schedule.reduce(other, root, 0); break;
-      case Collective::gather: schedule.copy(other, {Buffer::input, 0}, root, {Buffer::output, other}); break;
-      default: schedule.copy(root, {Buffer::input, other}, other, {Buffer::output, 0});
-    }
+    if (is(Collective::broadcast)) schedule.copy(root, other, 0);
+    if (is(Collective::reduce)) schedule.reduce(other, root, 0);
+    if (is(Collective::gather)) schedule.copy(other, {Buffer::input, 0}, root, {Buffer::output, other});
+    if (is(Collective::scatter)) schedule.copy(root, {Buffer::input, other}, other, {Buffer::output, 0});
   }
   return schedule;
 }
@@ -43,7 +35,7 @@ bool direct(const Shape& shape) {
 }  // namespace
 
 const Family algorithm::linear{.name = "linear",
-                               .supports = supports,
+                               .supports = from_or_to_root,
                                .build = build,
                                .carried_by = carried_except_inline,
                                .items = one_item,

@@ -27,29 +27,19 @@ void reduce_all(const Shape& shape, Schedule& schedule, int block, Rank to) {
 /// is for small calls.
 Schedule build(const Shape& shape, int) {
   Schedule schedule(shape, /*parts=*/1);
-  const auto copy = [&schedule](Rank from, int input, Rank to, int output) {
-    schedule.copy(from, {Buffer::input, input}, to, {Buffer::output, output});
-  };
+  const CollectiveFacts& facts = facts_of(shape.collective);
   for (Rank to = 0; to < shape.ranks; ++to) {
-    switch (shape.collective) {
-      case Collective::all_reduce:
-      case Collective::scan:
-      case Collective::ex_scan: reduce_all(shape, schedule, 0, to); continue;
-      case Collective::reduce_scatter: reduce_all(shape, schedule, to, to); continue;
-      case Collective::reduce:
-        if (to == shape.root) reduce_all(shape, schedule, 0, to);
-        continue;
-      case Collective::broadcast: copy(shape.root, 0, to, 0); continue;
-      case Collective::scatter: copy(shape.root, to, to, 0); continue;
-      case Collective::gather:
-        if (to != shape.root) continue;
-        break;
-      case Collective::all_gather:
-      case Collective::all_to_all:
-      case Collective::barrier: break;
-    }
-    for_each_partner(shape, to,
-                     [&](Rank from) { copy(from, shape.collective == Collective::all_to_all ? to : 0, to, from); });
+    if (!holds(facts.output, to, shape.root)) continue;
+    const int input = facts.input_groups == GroupCount::one ? 0 : to;
+    const auto copy = [&](Rank from, int output) {
+      schedule.copy(from, {Buffer::input, input}, to, {Buffer::output, output});
+    };
+    if (facts.computes != Computes::nothing)
+      reduce_all(shape, schedule, input, to);
+    else if (facts.input == Holders::root)
+      copy(shape.root, 0);
+    else
+      for_each_partner(shape, to, [&](Rank from) { copy(from, from); });
   }
   return schedule;
 }

@@ -1,6 +1,7 @@
 // Partners at distance 1, 2, 4, … exchange all their data, or pass it on in one direction.
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 #include "algorithms/algorithm.h"
 #include "algorithms/visits.h"
@@ -116,12 +117,11 @@ Schedule ex_scan(const Shape& shape) {
 /// for MPI", EuroPVM/MPI 2006; ex_scan: Träff, "Communication round and computation efficient exclusive prefix-sums
 /// algorithms (for MPI_Exscan)", 2025.
 Schedule build(const Shape& shape, int) {
-  switch (shape.collective) {
-    case Collective::scan: return scan(shape);
-    case Collective::ex_scan: return ex_scan(shape);
-    case Collective::all_gather: return all_gather(shape);
-    default: return all_reduce(shape);
-  }
+  if (shape.collective == Collective::scan) return scan(shape);
+  if (shape.collective == Collective::ex_scan) return ex_scan(shape);
+  if (shape.collective == Collective::all_gather) return all_gather(shape);
+  assert(shape.collective == Collective::all_reduce);
+  return all_reduce(shape);
 }
 
 /// A sum that is passed on would be overwritten while the partner reads it; gathered blocks are never rewritten.

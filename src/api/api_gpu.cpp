@@ -99,11 +99,10 @@ Result<void> check_device_reduction(const Request& request) {
 
 /// A captured graph is replayed by the GPU alone, so it cannot contain a call that needs the host.
 Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
-  auto current = cuda::Current::enter(gpu);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(gpu));
   int state = cuda::capture_none;
   const cuda::Status asked = gpu.api().capture_info(stream, &state, nullptr, nullptr, nullptr, nullptr);
-  if (auto known = gpu.check(asked, "cuStreamGetCaptureInfo"); !known) return known;
+  TUTTI_TRY(gpu.check(asked, "cuStreamGetCaptureInfo"));
   if (state == cuda::capture_none) return {};
   return refused(Code::invalid_usage,
                  "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
@@ -141,16 +140,15 @@ template <class R>
 Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream stream) {
   const auto& communicator = entry.communicator;
   GpuContext& context = *gpu_context(*communicator);
-  if (auto fits = cuda::check_stream(*context.gpu, stream); !fits) return fits;
-  if (auto plain = check_not_captured(*context.gpu, stream); !plain) return plain;
+  TUTTI_TRY(cuda::check_stream(*context.gpu, stream));
+  TUTTI_TRY(check_not_captured(*context.gpu, stream));
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
-  if (auto ready = context.ready_to_stage(communicator->process()); !ready) return ready;
-  auto call = stage(*communicator, request, stream);
-  if (!call) return std::move(call).error();
-  if (Group::current().open()) return Group::current().add_host_staged(communicator, request, *call);
+  TUTTI_TRY(context.ready_to_stage(communicator->process()));
+  auto call = TUTTI_TRY(stage(*communicator, request, stream));
+  if (Group::current().open()) return Group::current().add_host_staged(communicator, request, call);
   auto batch = std::make_unique<HostStagedBatch>(communicator);
-  batch->add(request, *call);
+  batch->add(request, call);
   Submission submission = Submission::of(std::move(batch));
   return run_now(communicator->process(), submission);
 }
@@ -162,16 +160,14 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   GpuContext& context = *gpu_context(communicator);
   // Without a buffer the kind of memory is unknown, and ranks may have meant different kinds.
   if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
-  auto on_gpu = goes_to_gpu(request, communicator, stream);
-  if (!on_gpu) return std::move(on_gpu).error();
-  if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
-  if (*on_gpu)
-    if (auto fits = check_device_reduction(request); !fits) return fits;
-  if (*on_gpu && request.output_aside(communicator.rank()))
+  auto on_gpu = TUTTI_TRY(goes_to_gpu(request, communicator, stream));
+  TUTTI_TRY(check_fit(on_gpu, stream));
+  if (on_gpu) TUTTI_TRY(check_device_reduction(request));
+  if (on_gpu && request.output_aside(communicator.rank()))
     return refused(Code::invalid_argument,
                    "recvbuff is sendbuff: with the result at the start of its input, a reduce-scatter takes host "
                    "memory; in device memory recvbuff must be block `rank` of sendbuff, or lie apart from it");
-  if (!*on_gpu) {
+  if (!on_gpu) {
     if (stream == nullptr && !Group::current().open()) {
       context.count_collective();
       context.note_host();
@@ -181,15 +177,13 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
   const bool launches = context.launches(request);
   if (!launches && goes_to_peers(request, context)) {
-    if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
-      return fits;
+    TUTTI_TRY(check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())));
     request.form = Form::device;
     return start_host_staged(entry, request, gpu_stream);
   }
   if (!launches) return start_host_staged(entry, request, gpu_stream);
-  if (auto fits = check_launch_stream(context, gpu_stream); !fits) return fits;
-  if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
-    return fits;
+  TUTTI_TRY(check_launch_stream(context, gpu_stream));
+  TUTTI_TRY(check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())));
   request.device = std::make_shared<KernelCall>(gpu_stream, context.launch_group->is_whole());
   return start_on_gpu(entry, request);
 }
@@ -197,9 +191,8 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
 Result<void> check_on_host(const Communicator& communicator, const void* buffer) {
   const GpuContext* const context = gpu_context(communicator);
   if (context == nullptr || buffer == nullptr) return {};
-  auto found = cuda::on_gpu(*context->gpu, buffer, nullptr);
-  if (!found) return std::move(found).error();
-  if (*found)
+  auto found = TUTTI_TRY(cuda::on_gpu(*context->gpu, buffer, nullptr));
+  if (found)
     return refused(Code::invalid_argument,
                    "the buffer is device memory: messages with tags are for host memory; use tuttiSend and tuttiRecv");
   return {};
@@ -217,17 +210,16 @@ Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerReque
     if (!found) return std::move(found).error();
     on_gpu = *found;
   }
-  if (auto fits = check_fit(on_gpu, stream); !fits) return fits.error();
+  TUTTI_TRY(check_fit(on_gpu, stream));
   if (!on_gpu) return false;
   if (context->serves_messages) {
     auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-    if (auto fits = check_launch_stream(*context, gpu_stream); !fits) return fits.error();
+    TUTTI_TRY(check_launch_stream(*context, gpu_stream));
     request.device = std::make_shared<KernelMessage>(gpu_stream);
-    if (auto started = start_on_gpu(entry, request); !started) return started.error();
+    TUTTI_TRY(start_on_gpu(entry, request));
     return true;
   }
-  if (auto started = start_host_staged(entry, request, reinterpret_cast<cuda::Stream>(stream)); !started)
-    return started.error();
+  TUTTI_TRY(start_host_staged(entry, request, reinterpret_cast<cuda::Stream>(stream)));
   return true;
 }
 

@@ -43,7 +43,7 @@ void tell(tuttiStatus_t* status, const MessageEnvelope& envelope, bool cancelled
   status->source = envelope.source;
   status->tag = envelope.tag;
   status->count = envelope.bytes / size_of(envelope.type);
-  status->type = static_cast<tuttiDataType_t>(envelope.type);
+  status->type = static_cast<tuttiDataType_t>(number_of(envelope.type));
   status->cancelled = cancelled ? 1 : 0;
 }
 
@@ -58,22 +58,21 @@ struct Asked {
 
 Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t* request) {
   auto& communicator = entry.communicator;
-  auto known = data_type(asked.type);
-  if (!known) return std::move(known).error();
-  if (auto right = check_source_and_tag(*communicator, asked.peer, asked.tag, !asked.send); !right) return right;
+  auto known = TUTTI_TRY(data_type(asked.type));
+  TUTTI_TRY(check_source_and_tag(*communicator, asked.peer, asked.tag, !asked.send));
   const PeerRequest same{.send = asked.send,
                          .data = asked.data,
-                         .bytes = asked.count * size_of(*known),
-                         .type = *known,
+                         .bytes = asked.count * size_of(known),
+                         .type = known,
                          .peer = std::max(asked.peer, 0)};
-  if (auto checked = check_arguments(same, asked.count, communicator->ranks()); !checked) return checked;
-  if (auto host = check_on_host(*communicator, asked.data); !host) return host;
+  TUTTI_TRY(check_arguments(same, asked.count, communicator->ranks()));
+  TUTTI_TRY(check_on_host(*communicator, asked.data));
   if (communicator->failed()) return communicator->tell_failure();
   auto message = std::make_shared<Message>();
   message->send = asked.send;
   message->data = asked.data;
   message->envelope = {
-      .source = asked.send ? communicator->rank() : asked.peer, .tag = asked.tag, .bytes = same.bytes, .type = *known};
+      .source = asked.send ? communicator->rank() : asked.peer, .tag = asked.tag, .bytes = same.bytes, .type = known};
   message->to = same.peer;
   auto pending = std::make_shared<PendingMessage>(PendingMessage{communicator, message});
   void* const handle = requests().open(std::move(pending));
@@ -87,15 +86,14 @@ Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t*
 
 tuttiResult_t start_message(tuttiComm_t comm, const Asked& asked, tuttiRequest_t* request) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(request, "request"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    return start_message(**entry, asked, request);
+    TUTTI_TRY(not_null(request, "request"));
+    auto entry = TUTTI_TRY(use(comm));
+    return start_message(*entry, asked, request);
   });
 }
 
 Result<std::shared_ptr<PendingMessage>> use(tuttiRequest_t request) {
-  if (auto process = Process::get(); !process) return std::move(process).error();
+  TUTTI_TRY(Process::get());
   const auto use = requests().use(request);
   if (use) return use.shared();
   return refused("request is not a request, or has ended");
@@ -148,55 +146,51 @@ tuttiResult_t tuttiIrecv(void* recvbuff, size_t count, tuttiDataType_t type, int
 
 tuttiResult_t tuttiTest(tuttiRequest_t* request, int* done, tuttiStatus_t* status) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(request, "request"); !given) return given;
-    if (auto given = not_null(done, "done"); !given) return given;
+    TUTTI_TRY(not_null(request, "request"));
+    TUTTI_TRY(not_null(done, "done"));
     *done = 1;
     if (*request == nullptr) return {};
-    auto pending = use(*request);
-    if (!pending) return std::move(pending).error();
-    Communicator& communicator = *(*pending)->communicator;
-    const Message& message = *(*pending)->message;
+    auto pending = TUTTI_TRY(use(*request));
+    Communicator& communicator = *pending->communicator;
+    const Message& message = *pending->message;
     if (!has_ended(message)) mailbox_of(communicator).progress();
     if (!has_ended(message)) {
       *done = 0;
       return {};
     }
-    return api::finish(request, **pending, status);
+    return api::finish(request, *pending, status);
   });
 }
 
 tuttiResult_t tuttiWait(tuttiRequest_t* request, tuttiStatus_t* status) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(request, "request"); !given) return given;
+    TUTTI_TRY(not_null(request, "request"));
     if (*request == nullptr) return {};
-    auto pending = use(*request);
-    if (!pending) return std::move(pending).error();
-    Communicator& communicator = *(*pending)->communicator;
-    MailboxWait wait(communicator, mailbox_of(communicator), *(*pending)->message);
+    auto pending = TUTTI_TRY(use(*request));
+    Communicator& communicator = *pending->communicator;
+    MailboxWait wait(communicator, mailbox_of(communicator), *pending->message);
     Operation* const operation = &wait;
     auto waited = drive(communicator.process(), {&operation, 1}, Thread::program);
-    if (!has_ended(*(*pending)->message)) return waited;
-    return api::finish(request, **pending, status);
+    if (!has_ended(*pending->message)) return waited;
+    return api::finish(request, *pending, status);
   });
 }
 
 tuttiResult_t tuttiCancel(tuttiRequest_t request, int* cancelled) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(cancelled, "cancelled"); !given) return given;
-    auto pending = use(request);
-    if (!pending) return std::move(pending).error();
-    *cancelled = mailbox_of(*(*pending)->communicator).cancel(*(*pending)->message) ? 1 : 0;
+    TUTTI_TRY(not_null(cancelled, "cancelled"));
+    auto pending = TUTTI_TRY(use(request));
+    *cancelled = mailbox_of(*pending->communicator).cancel(*pending->message) ? 1 : 0;
     return {};
   });
 }
 
 tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tuttiStatus_t* status) {
   return guarded([&]() -> Result<void> {
-    if (auto given = not_null(found, "found"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    Communicator& communicator = *(*entry)->communicator;
-    if (auto right = check_source_and_tag(communicator, source, tag, true); !right) return right;
+    TUTTI_TRY(not_null(found, "found"));
+    auto entry = TUTTI_TRY(use(comm));
+    Communicator& communicator = *entry->communicator;
+    TUTTI_TRY(check_source_and_tag(communicator, source, tag, true));
     if (communicator.failed()) return communicator.tell_failure();
     const auto envelope = mailbox_of(communicator).probe_to_the_end(source, tag);
     if (communicator.failed()) return communicator.tell_failure();
@@ -208,14 +202,13 @@ tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tut
 
 tuttiResult_t tuttiProbe(int source, int tag, tuttiComm_t comm, tuttiStatus_t* status) {
   return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    Communicator& communicator = *(*entry)->communicator;
-    if (auto right = check_source_and_tag(communicator, source, tag, true); !right) return right;
+    auto entry = TUTTI_TRY(use(comm));
+    Communicator& communicator = *entry->communicator;
+    TUTTI_TRY(check_source_and_tag(communicator, source, tag, true));
     if (communicator.failed()) return communicator.tell_failure();
     MailboxProbe probe(communicator, mailbox_of(communicator), source, tag);
     Operation* const operation = &probe;
-    if (auto waited = drive(communicator.process(), {&operation, 1}, Thread::program); !waited) return waited;
+    TUTTI_TRY(drive(communicator.process(), {&operation, 1}, Thread::program));
     if (!probe.found()) return communicator.tell_failure();
     tell(status, *probe.found(), false);
     return {};

@@ -22,12 +22,10 @@ Result<void> set_any_op(Request& request, int op, const CommEntry& entry);
 
 /// Gives the request its type and operator. Errors: invalid_argument.
 inline Result<void> set_type_and_op(Request& request, int type, std::optional<int> op, const CommEntry& entry) {
-  auto known = data_type(type);
-  if (!known) return std::move(known).error();
-  request.type = *known;
+  request.type = TUTTI_TRY(data_type(type));
   if (!op) return {};
   constexpr auto usual_types = static_cast<DataType>(device_type_count);
-  if (static_cast<unsigned>(*op) > tuttiAvg || *known >= usual_types) [[unlikely]]
+  if (static_cast<unsigned>(*op) > tuttiAvg || request.type >= usual_types) [[unlikely]]
     return set_any_op(request, *op, entry);
   request.op = static_cast<ReduceOp>(*op);
   return {};

@@ -85,8 +85,10 @@ std::string allowed(const Setting& setting) {
     case SettingKind::choice: return fmt::format("one of {}", setting.choices);
     case SettingKind::integer: return fmt::format("a whole number from {} to {}", setting.min, setting.max);
     case SettingKind::bytes: return fmt::format("{} to {} bytes (K, M and G may follow)", setting.min, setting.max);
-    default: return "text";
+    case SettingKind::text:
+    case SettingKind::secret: break;
   }
+  return "text";
 }
 
 const Setting* find(std::string_view name) {

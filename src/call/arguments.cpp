@@ -1,5 +1,6 @@
 #include "call/arguments.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -27,13 +28,14 @@ std::optional<std::size_t> bytes_of(std::size_t groups, std::size_t count, std::
 const std::byte* in_place_input(const Request& request, Rank rank) {
   const std::byte* output = request.output;
   const std::size_t block = rank * request.group_bytes();
-  switch (request.collective) {
-    case Collective::all_gather:
-    case Collective::gather: return output + block;
-    case Collective::reduce_scatter:
-    case Collective::scatter: return output - block;
-    default: return output;
+  switch (facts_of(request.collective).in_place) {
+    case InPlace::input_in_output: return output + block;
+    case InPlace::output_in_input: return output - block;
+    case InPlace::same:
+    case InPlace::by_copy:
+    case InPlace::never: break;
   }
+  return output;
 }
 
 Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, std::size_t out) {
@@ -48,8 +50,15 @@ Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, st
 
 }  // namespace
 
-Result<DataType> no_data_type(int value) {
-  return refused(fmt::format("type {} is not a tuttiDataType_t (0 to {})", value, data_type_count - 1));
+Result<DataType> other_data_type(int value) {
+  constexpr int last_type_number = [] {
+    int last = 0;
+    for (const TypeFacts& facts : type_facts) last = std::max(last, facts.number);
+    return last;
+  }();
+  if (const auto type = type_of_number(value)) return *type;
+  return refused(fmt::format("type {} is not a tuttiDataType_t (0 to {}, {} to {})", value, device_type_count - 1,
+                             type_facts[device_type_count].number, last_type_number));
 }
 
 Result<void> check_every_argument(const Request& request, Rank rank, int ranks) {

@@ -32,11 +32,12 @@ inline Result<void> check_arguments(const Request& request, Rank rank, int ranks
   return check_every_argument(request, rank, ranks);
 }
 
-Result<DataType> no_data_type(int value);
+Result<DataType> other_data_type(int value);
+/// With little work for the types that most calls have.
 inline Result<DataType> data_type(int value) {
-  if (static_cast<unsigned>(value) < data_type_count) [[likely]]
-    return static_cast<DataType>(value);
-  return no_data_type(value);
+  if (const auto type = device_type_of_number(value)) [[likely]]
+    return *type;
+  return other_data_type(value);
 }
 
 }  // namespace tutti

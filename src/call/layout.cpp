@@ -131,7 +131,7 @@ std::uint64_t hash_of(Rank from, Rank to, std::size_t count) {
 CountsDescriptor descriptor_of(const Request& request, const Layout& layout, Rank rank, int ranks) {
   CountsDescriptor descriptor;
   for (Rank peer = 0; peer < ranks; ++peer) {
-    const Share share = share_with(request, layout, rank, peer);
+    const Share share = share_with(request, layout, peer);
     if (share.sent.count > 0) descriptor.sent += hash_of(rank, peer, share.sent.count);
     if (share.received.count > 0) descriptor.received += hash_of(peer, rank, share.received.count);
     descriptor.largest = std::max({descriptor.largest, share.sent.count, share.received.count});
@@ -161,32 +161,27 @@ Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send,
   if (request.input != nullptr) request.input += input_at * element;
   if (request.output != nullptr) request.output += output_at * element;
 
-  const Share own = share_with(request, *layout, rank, rank);
+  const Share own = share_with(request, *layout, rank);
   if (own.sent.count != own.received.count)
     return refused(fmt::format("by its counts rank {} sends itself {} elements but receives {} from itself", rank,
                                own.sent.count, own.received.count));
-  if (auto apart = check_overlap(request, *layout, rank, ranks); !apart) return apart;
+  TUTTI_TRY(check_overlap(request, *layout, rank, ranks));
   layout->line = descriptor_of(request, *layout, rank, ranks);
   request.layout = std::move(layout);
   request.form = Form::counts;
   return {};
 }
 
-Share share_with(const Request& request, const Layout& layout, Rank rank, Rank peer) {
-  const auto group = [peer](const std::vector<Range>& ranges, bool single) {
+Share share_with(const Request& request, const Layout& layout, Rank peer) {
+  const CollectiveFacts& facts = facts_of(request.collective);
+  const auto group = [peer](const std::vector<Range>& ranges, GroupCount groups) {
     if (ranges.empty()) return Range{};
-    return ranges[single ? 0 : static_cast<std::size_t>(peer)];
+    return ranges[groups == GroupCount::one ? 0 : static_cast<std::size_t>(peer)];
   };
-  const bool to_root = peer == request.root, at_root = rank == request.root;
-  switch (request.collective) {
-    case Collective::all_gather: return {group(layout.input, true), group(layout.output, false)};
-    case Collective::reduce_scatter: return {group(layout.input, false), group(layout.output, true)};
-    case Collective::gather:
-      return {to_root ? group(layout.input, true) : Range{}, at_root ? group(layout.output, false) : Range{}};
-    case Collective::scatter:
-      return {at_root ? group(layout.input, false) : Range{}, to_root ? group(layout.output, true) : Range{}};
-    default: return {group(layout.input, false), group(layout.output, false)};
-  }
+  Share share;
+  if (holds(facts.output, peer, request.root)) share.sent = group(layout.input, facts.input_groups);
+  if (holds(facts.input, peer, request.root)) share.received = group(layout.output, facts.output_groups);
+  return share;
 }
 
 void CountsTally::add(const CountsDescriptor& descriptor) {

@@ -43,7 +43,7 @@ struct Counts {
 Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send, const Counts& recv);
 
 /// The ranges that `rank` exchanges with `peer` in a call with this layout.
-Share share_with(const Request& request, const Layout& layout, Rank rank, Rank peer);
+Share share_with(const Request& request, const Layout& layout, Rank peer);
 
 /// Sums up the counts in all call descriptors of one call.
 class CountsTally {

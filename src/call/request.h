@@ -19,6 +19,7 @@ enum class Form : std::uint8_t {
   counts,          ///< a count per rank
   scatter_gather,  ///< tuttiScatterGather without an equivalent collective
   device,          ///< plain, by kernels that access the memory of peers' GPUs
+  last = device
 };
 
 struct Request {
@@ -38,12 +39,7 @@ struct Request {
   std::shared_ptr<DeviceCall> device = {};  ///< null: the buffers are host memory
 
   std::size_t group_bytes() const { return count * size_of(type); }
-  /// An in-place all-to-all reads from a copy of its input, because no order of transfers works in one buffer for every
-  /// plan. So does an in-place exclusive scan: a rank needs its input when its result is there already, and as many
-  /// algorithms as possible pass on both.
-  bool copies_input() const {
-    return (collective == Collective::all_to_all || collective == Collective::ex_scan) && input == output;
-  }
+  bool copies_input() const { return copies_in_place(collective) && input == output; }
   /// A reduce-scatter with its result at the start of its input, where other ranks' blocks are: writes to memory aside,
   /// and to the output once no rank reads the input any more.
   bool output_aside(Rank rank) const {

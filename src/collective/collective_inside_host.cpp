@@ -32,15 +32,14 @@ Result<Progress> CollectiveInsideHost::advance() {
 
 Result<Progress> CollectiveInsideHost::enter() {
   if (!run_.begun()) {
-    if (auto begun = run_.begin(published_); !begun) return std::move(begun).error();
+    TUTTI_TRY(run_.begin(published_));
     size_up();
     if (published_ != 0 && !small_)
       return Error{.code = Code::internal, .what = "a call that was small before has another access"};
     if (published_ != 0) return entered();
   }
-  auto may = communicator_.lines().may_enter(run_.sequence(), publishes_little());
-  if (!may) return std::move(may).error();
-  if (!*may) return Progress::blocked;
+  auto may = TUTTI_TRY(communicator_.lines().may_enter(run_.sequence(), publishes_little()));
+  if (!may) return Progress::blocked;
 
   CallDescriptor& descriptor = communicator_.lines().begin(run_.sequence());
   write_descriptor(descriptor);
@@ -73,8 +72,13 @@ bool CollectiveInsideHost::gathers_although_inline() const {
     case Collective::all_reduce:
     case Collective::reduce:
     case Collective::reduce_scatter: return run_.shape().ranks > limits::sources_max;
-    default: return false;
+    case Collective::broadcast:
+    case Collective::scatter:
+    case Collective::barrier:
+    case Collective::scan:
+    case Collective::ex_scan: break;
   }
+  return false;
 }
 
 /// Whether nothing but the descriptor is published: no payload outside of it, and no counts. A large call may carry
@@ -173,14 +177,13 @@ void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const
 
 Result<Progress> CollectiveInsideHost::gather() {
   for (; gathered_ < run_.shape().ranks; ++gathered_) {
-    auto descriptor = communicator_.lines().open(gathered_, run_.sequence());
-    if (!descriptor) return std::move(descriptor).error();
-    if (*descriptor == nullptr) return Progress::blocked;
-    communicator_.notes().lines[gathered_] = *descriptor;
-    if (!small_) read_descriptor(gathered_, **descriptor);
+    auto descriptor = TUTTI_TRY(communicator_.lines().open(gathered_, run_.sequence()));
+    if (descriptor == nullptr) return Progress::blocked;
+    communicator_.notes().lines[gathered_] = descriptor;
+    if (!small_) read_descriptor(gathered_, *descriptor);
   }
   if (small_) return start(Access::in_line);
-  if (auto agreed = agree(); !agreed) return std::move(agreed).error();
+  TUTTI_TRY(agree());
   return start(choose_access());
 }
 
@@ -205,9 +208,8 @@ Result<void> CollectiveInsideHost::agree() {
     communicator_.plans().autotuner().decide();
     return {};
   }
-  auto largest = counts_->agree();
-  if (!largest) return std::move(largest).error();
-  run_.set_largest_count(*largest);
+  auto largest = TUTTI_TRY(counts_->agree());
+  run_.set_largest_count(largest);
   return {};
 }
 
@@ -233,9 +235,9 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
   if (access == Access::mapped || access == Access::cma) {
     lease_.emplace(communicator_);
     if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
-    if (auto mapped = map_windows(plan); !mapped) return std::move(mapped).error();
+    TUTTI_TRY(map_windows(plan));
   }
-  if (auto started = run_.start(plan, /*factors=*/gathers_); !started) return std::move(started).error();
+  TUTTI_TRY(run_.start(plan, /*factors=*/gathers_));
   if (small_) run_.note_small();
   state_ = State::run;
   return run();
@@ -260,11 +262,10 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
   BufferDescriptor buffer = input ? call.input : call.output;
   std::size_t bytes = 0;
   if (counts_) {
-    auto block = counts_->block_of(rank, buffer, input);
-    if (!block) return std::move(block).error();
-    if (block->bytes == 0) return {};
-    buffer = block->buffer;
-    bytes = block->bytes;
+    auto block = TUTTI_TRY(counts_->block_of(rank, buffer, input));
+    if (block.bytes == 0) return {};
+    buffer = block.buffer;
+    bytes = block.bytes;
   } else {
     const int ranks = run_.shape().ranks;
     bytes = (input ? input_groups(request_.collective, ranks, rank, request_.root)
@@ -277,9 +278,7 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
     memory.process = peer.foreign_process();
     return {};
   }
-  auto window = communicator_.windows().at(rank, buffer, bytes);
-  if (!window) return std::move(window).error();
-  at = *window;
+  at = TUTTI_TRY(communicator_.windows().at(rank, buffer, bytes));
   return {};
 }
 

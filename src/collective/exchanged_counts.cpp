@@ -25,14 +25,12 @@ Result<Progress> ExchangedCounts::compare() {
     tally.add(counts);
   }
   if (tally.balanced()) {
-    auto largest = tally.largest(size_of(request_.type));
-    if (!largest) return std::move(largest).error();
-    largest_ = *largest;
+    largest_ = TUTTI_TRY(tally.largest(size_of(request_.type)));
     return Progress::done;
   }
   std::vector<Share> shares;
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer)
-    shares.push_back(share_with(request_, *request_.layout, communicator_.rank(), peer));
+    shares.push_back(share_with(request_, *request_.layout, peer));
   gather_.emplace(communicator_, std::as_bytes(std::span(shares)), sequence_);
   all_ = true;
   return Progress::moved;

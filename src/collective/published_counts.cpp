@@ -10,10 +10,8 @@ static_assert(sizeof(Share) == RankArea::share_bytes);
 
 void PublishedCounts::publish(CallDescriptor& descriptor) {
   std::memcpy(descriptor.small, &request_.layout->line, sizeof(CountsDescriptor));
-  const Rank rank = communicator_.rank();
   auto* const shares = reinterpret_cast<Share*>(communicator_.members().area->area.shares(sequence_));
-  for (Rank peer = 0; peer < communicator_.ranks(); ++peer)
-    shares[peer] = share_with(request_, *request_.layout, rank, peer);
+  for (Rank peer = 0; peer < communicator_.ranks(); ++peer) shares[peer] = share_with(request_, *request_.layout, peer);
 }
 
 void PublishedCounts::add(const CallDescriptor& descriptor) {
@@ -31,7 +29,7 @@ Result<std::size_t> PublishedCounts::agree() const {
 }
 
 Result<PublishedCounts::Block> PublishedCounts::block_of(Rank rank, const BufferDescriptor& buffer, bool input) const {
-  const Share own = share_with(request_, *request_.layout, communicator_.rank(), rank);
+  const Share own = share_with(request_, *request_.layout, rank);
   Share theirs;
   const std::byte* const shares = communicator_.members().peers[rank].area.shares(sequence_);
   std::memcpy(&theirs, shares + communicator_.rank() * sizeof(Share), sizeof theirs);

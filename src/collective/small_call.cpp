@@ -25,17 +25,6 @@ void pause() {
 #endif
 }
 
-/// Groups in the input of a rank that has one.
-std::size_t groups_of_input(Collective collective, int ranks) {
-  switch (collective) {
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::scatter: return static_cast<std::size_t>(ranks);
-    case Collective::barrier: return 0;
-    default: return 1;
-  }
-}
-
 void copy(const std::byte* from, std::byte* to, std::size_t bytes) {
   if (from != to && bytes > 0) std::memcpy(to, from, bytes);
 }
@@ -45,7 +34,8 @@ void copy(const std::byte* from, std::byte* to, std::size_t bytes) {
 /// All that needs no data of the peers is done while their data is on its way.
 bool SmallCall::run() {
   // Where each rank waits for all others, it notices that one of them is gone.
-  const bool needs_all = !rooted(request_.collective) && !prefixes(request_.collective);
+  const bool needs_all =
+      facts_.input == Holders::everybody && facts_.output == Holders::everybody && facts_.computes != Computes::prefix;
   if (!needs_all && communicator_.gone().any()) return false;
   if (!publish()) return false;
   prepare();
@@ -57,13 +47,15 @@ bool SmallCall::run() {
 
 bool SmallCall::publish() {
   CallDescriptors& lines = communicator_.lines();
-  input_bytes_ = groups_of_input(request_.collective, communicator_.ranks()) * request_.group_bytes();
+  if (request_.collective != Collective::barrier)
+    input_bytes_ = request_.group_bytes() *
+                   static_cast<std::size_t>(facts_.input_groups == GroupCount::one ? 1 : communicator_.ranks());
   const auto may = lines.may_enter(lines.published() + 1, CallDescriptors::is_compact(input_bytes_));
   if (!may || !*may) return false;
   sequence_ = communicator_.next_sequence();
   CallDescriptor& mine = lines.begin(sequence_);
   mine.signature = request_.signature();
-  if (input_bytes_ > 0 && !is_leaf_of_root()) {
+  if (input_bytes_ > 0 && holds(facts_.input, communicator_.rank(), request_.root)) {
     std::byte* const to = lines.payload(sequence_, input_bytes_);
     if (lines.streams(input_bytes_))
       copy_pass(request_.input, {&to, 1}, input_bytes_, Loop::nontemporal);
@@ -75,19 +67,6 @@ bool SmallCall::publish() {
   return true;
 }
 
-/// Whether only the root has an input, and this rank is not the root.
-bool SmallCall::is_leaf_of_root() const {
-  return (request_.collective == Collective::broadcast || request_.collective == Collective::scatter) &&
-         communicator_.rank() != request_.root;
-}
-
-/// Whether this rank has no output: only the root has one, or all but rank 0.
-bool SmallCall::is_bystander() const {
-  if (request_.collective == Collective::ex_scan) return communicator_.rank() == 0;
-  return (request_.collective == Collective::reduce || request_.collective == Collective::gather) &&
-         communicator_.rank() != request_.root;
-}
-
 /// How many ranks' inputs, from rank 0 on, a reduction combines here.
 int SmallCall::combined() const {
   return ranks_combined(request_.collective, communicator_.ranks(), communicator_.rank());
@@ -97,9 +76,9 @@ int SmallCall::combined() const {
 void SmallCall::prepare() {
   communicator_.note_used(communicator_.small_calls().algorithm(request_.collective), Access::in_line);
   output_ = request_.output;
-  if (!reduces(request_.collective) || request_.count == 0 || is_bystander()) return;
+  if (facts_.computes == Computes::nothing || request_.count == 0 || !has_output_) return;
   const int ranks = combined();
-  const std::size_t skipped = request_.collective == Collective::reduce_scatter ? own_block() : 0;
+  const std::size_t skipped = own_part();
   for (Rank rank = 0; rank < ranks; ++rank)
     sources_[static_cast<std::size_t>(rank)] = {.at = input_of(rank) + skipped, .scaled = false, .scalar = 0};
   pass_ = SmallPass({.sources = std::span<const Source>(sources_).first(static_cast<std::size_t>(ranks)),
@@ -113,10 +92,9 @@ void SmallCall::prepare() {
 
 bool SmallCall::open_needed() {
   const Rank self = communicator_.rank();
-  if (is_bystander()) return true;
-  if (request_.collective == Collective::broadcast || request_.collective == Collective::scatter)
-    return self == request_.root || open(request_.root);
-  const int needed = prefixes(request_.collective) ? combined() : communicator_.ranks();
+  if (!has_output_) return true;
+  if (facts_.input == Holders::root) return self == request_.root || open(request_.root);
+  const int needed = facts_.computes == Computes::prefix ? combined() : communicator_.ranks();
   for (Rank peer = 0; peer < needed; ++peer)
     if (peer != self && !open(peer)) return false;
   return true;
@@ -144,20 +122,11 @@ bool SmallCall::open(Rank peer) {
 }
 
 void SmallCall::finish() {
-  if (request_.count == 0 || is_bystander()) return;
-  switch (request_.collective) {
-    case Collective::barrier: return;
-    case Collective::all_reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce:
-    case Collective::scan:
-    case Collective::ex_scan: return pass_.run();
-    case Collective::all_gather:
-    case Collective::gather: return gather(0);
-    case Collective::all_to_all: return gather(own_block());
-    case Collective::broadcast: return copy(input_of(request_.root), output_, request_.group_bytes());
-    case Collective::scatter: return copy(input_of(request_.root) + own_block(), output_, request_.group_bytes());
-  }
+  if (request_.count == 0 || !has_output_) return;
+  if (request_.collective == Collective::barrier) return;
+  if (facts_.computes != Computes::nothing) return pass_.run();
+  if (facts_.input == Holders::root) return copy(input_of(request_.root) + own_part(), output_, request_.group_bytes());
+  gather(own_part());
 }
 
 /// Copies the groups at `skipped` of all inputs one after another.
@@ -167,8 +136,9 @@ void SmallCall::gather(std::size_t skipped) const {
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank, to += group) copy(input_of(rank) + skipped, to, group);
 }
 
-/// Where this rank's group begins in an input that has one for each rank.
-std::size_t SmallCall::own_block() const {
+/// Where the part of an input begins that is this rank's: its own group, where there is one for each rank.
+std::size_t SmallCall::own_part() const {
+  if (facts_.input_groups == GroupCount::one) return 0;
   return static_cast<std::size_t>(communicator_.rank()) * request_.group_bytes();
 }
 

@@ -17,7 +17,11 @@ namespace tutti {
 class SmallCall {
  public:
   /// Both must outlive this object.
-  SmallCall(Communicator& communicator, const Request& request) : communicator_(communicator), request_(request) {}
+  SmallCall(Communicator& communicator, const Request& request)
+      : communicator_(communicator),
+        request_(request),
+        facts_(facts_of(request.collective)),
+        has_output_(holds(facts_.output, communicator.rank(), request.root)) {}
 
   /// Whether such a call of this size has been found to be small: see Communicator::small_calls.
   static bool serves(const Communicator& communicator, const Request& request) {
@@ -33,8 +37,6 @@ class SmallCall {
 
  private:
   bool publish();
-  bool is_leaf_of_root() const;
-  bool is_bystander() const;
   int combined() const;
   void prepare();
   bool open_needed();
@@ -42,11 +44,13 @@ class SmallCall {
   bool yield();
   void finish();
   void gather(std::size_t skipped) const;
-  std::size_t own_block() const;
+  std::size_t own_part() const;
   const std::byte* input_of(Rank rank) const;
 
   Communicator& communicator_;
   const Request& request_;
+  const CollectiveFacts& facts_;
+  const bool has_output_;
   std::uint64_t sequence_ = 0;
   std::size_t input_bytes_ = 0;                      // of a rank that has an input
   std::array<Source, limits::sources_max> sources_;  // NOLINT: only entries of ranks are initialised; of a reduction

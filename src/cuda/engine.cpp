@@ -42,7 +42,7 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) cons
     int state = capture_none;
     Capture one;
     const Status asked = gpu_->api().capture_info(stream, &state, &one.id, &one.graph, nullptr, nullptr);
-    if (auto known = gpu_->check(asked, "cuStreamGetCaptureInfo"); !known) return known.error();
+    TUTTI_TRY(gpu_->check(asked, "cuStreamGetCaptureInfo"));
     if (state == capture_none) one = {};
     if (state == capture_invalidated)
       return Error{.code = Code::invalid_usage,
@@ -68,21 +68,18 @@ Result<void> Engine::join(std::span<const Stream> streams, Launched& last, std::
   auto* const first = streams.front();
   // The id must not be queried during a capture. There the handle serves: streams outlive the capture.
   auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
-  if (capture == 0)
-    if (auto known = gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"); !known) return known;
-  if (last.any && last.stream != stream && last.capture == capture)
-    if (auto waits = follow(first, last.ended); !waits) return waits;
+  if (capture == 0) TUTTI_TRY(gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"));
+  if (last.any && last.stream != stream && last.capture == capture) TUTTI_TRY(follow(first, last.ended));
   last.stream = stream;
   last.capture = capture;
   for (std::size_t i = 1; i < streams.size(); ++i) {
     if (i >= ready_.size()) {
-      auto event = OwnEvent::create(gpu_);
-      if (!event) return std::move(event).error();
-      ready_.push_back(*std::move(event));
+      auto event = TUTTI_TRY(OwnEvent::create(gpu_));
+      ready_.push_back(std::move(event));
     }
     const Status recorded = gpu_->api().event_record(ready_[i].get(), streams[i]);
-    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
-    if (auto waits = follow(first, ready_[i]); !waits) return waits;
+    TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
+    TUTTI_TRY(follow(first, ready_[i]));
   }
   return {};
 }
@@ -90,10 +87,9 @@ Result<void> Engine::join(std::span<const Stream> streams, Launched& last, std::
 /// Makes the other streams wait for the launch.
 Result<void> Engine::fork(std::span<const Stream> streams, Launched& last) const {
   const Status recorded = gpu_->api().event_record(last.ended.get(), streams.front());
-  if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
+  TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
   last.any = true;
-  for (auto* const stream : streams.subspan(1))
-    if (auto waits = follow(stream, last.ended); !waits) return waits;
+  for (auto* const stream : streams.subspan(1)) TUTTI_TRY(follow(stream, last.ended));
   return {};
 }
 
@@ -105,9 +101,9 @@ Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capt
   std::unique_lock<std::mutex> turn;
   if (order != nullptr) {
     turn = order->enter();
-    if (auto follows = order->follow(streams.front()); !follows) return follows;
+    TUTTI_TRY(order->follow(streams.front()));
   }
-  if (auto joined = join(streams, last, capture.id); !joined) return joined;
+  TUTTI_TRY(join(streams, last, capture.id));
   if (auto queued = queue(); !queued) {  // perhaps some of it is
     in_flight_.push_back(std::move(table.memory));
     if (order != nullptr) (void)order->record(streams.front());
@@ -117,10 +113,9 @@ Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capt
   if (table.memory != nullptr && !captured) {
     tables_.push_back(std::move(table));
     const Status recorded = gpu_->api().event_record(tables_.back().ended.get(), streams.front());
-    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
+    TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
   }
-  if (order != nullptr)
-    if (auto recorded = order->record(streams.front()); !recorded) return recorded;
+  if (order != nullptr) TUTTI_TRY(order->record(streams.front()));
   return fork(streams, last);
 }
 
@@ -131,7 +126,7 @@ Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBu
     const Status copied =
         gpu_->api().copy_async(reinterpret_cast<Address>(local_ranks_[i].staging), reinterpret_cast<Address>(own.input),
                                parts[i].staged, parts.front().stream);
-    if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
+    TUTTI_TRY(gpu_->check(copied, "cuMemcpyAsync"));
     own.input = local_ranks_[i].staging;
   }
   return {};
@@ -205,20 +200,17 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
 
 Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
   assert(parts.size() == local_ranks_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
   deferred_->empty();
   const std::vector<Stream> streams = streams_of(parts);
-  auto capture = capture_of(streams);
-  if (!capture) return std::move(capture).error();
-  if (auto ready = make_buffers(job, parts, buffers); !ready) return ready;
-  const bool captured = capture->graph != nullptr;
-  if (auto follows = follow_uploads(streams.front(), captured); !follows) return follows;
+  auto capture = TUTTI_TRY(capture_of(streams));
+  TUTTI_TRY(make_buffers(job, parts, buffers));
+  const bool captured = capture.graph != nullptr;
+  TUTTI_TRY(follow_uploads(streams.front(), captured));
   Table table;
   if (job.exchange) {
-    auto taken = take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured);
-    if (!taken) return std::move(taken).error();
-    table = *std::move(taken);
+    table = TUTTI_TRY(
+        take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured));
     write_transfers(job, parts, buffers, table);
   }
   if (!captured) {
@@ -228,9 +220,9 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
     for (const Part& part : parts)
       used.insert(used.end(), {part.plan, part.windows, part.offer.held, part.reduction.combine.uploaded,
                                part.reduction.scale.uploaded});
-    if (auto retained = retain(*capture, std::move(used)); !retained) return retained;
+    TUTTI_TRY(retain(capture, std::move(used)));
   }
-  return launch_in_order(streams, *capture, table, [&] {
+  return launch_in_order(streams, capture, table, [&] {
     return run(job, parts, {buffers.begin(), buffers.end()}, table);
   });
 }
@@ -238,10 +230,9 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
 /// Queues all that the call consists of on the first stream.
 Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
                          const Table& table) {
-  if (auto staged = stage(parts, buffers); !staged) return staged;
+  TUTTI_TRY(stage(parts, buffers));
   const bool combines = job.exchange && parts.front().reduction.combine.plan != nullptr;
-  if (combines)
-    if (auto scaled = scale_inputs(job, parts, buffers); !scaled) return scaled;
+  if (combines) TUTTI_TRY(scale_inputs(job, parts, buffers));
   device::Call call{};
   if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
   const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);

@@ -94,11 +94,10 @@ std::optional<Engine::Difference> Engine::difference() const {
 }
 
 Result<bool> Engine::idle() {
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
   const Status status = gpu_->api().event_query(launched_.ended.get());
   if (status == status::not_ready) return false;
-  if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
+  TUTTI_TRY(gpu_->check(status, "cuEventQuery"));
   return true;
 }
 

@@ -32,8 +32,7 @@ void defer_release(void* kept) {
 }  // namespace
 
 Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
   auto made = std::make_shared<DevicePlan>();
   made->body = kernel_for(plan, {}).body;
   // Its kernel reads no plan. So no such call waits for a copy, which kernels that wait for other ranks hold up if
@@ -52,13 +51,12 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   const std::byte* from_actions = reinterpret_cast<const std::byte*>(actions.data());
   const std::byte* from_places = reinterpret_cast<const std::byte*>(plan.places.data());
   if (!waits) {
-    auto spot = plan_buffer(bytes);
-    if (!spot) return std::move(spot).error();
-    at = spot->on_gpu;
-    std::memcpy(spot->on_host, from_actions, action_bytes);
-    if (place_bytes > 0) std::memcpy(spot->on_host + action_bytes, from_places, place_bytes);
-    from_actions = spot->on_host;
-    from_places = spot->on_host + action_bytes;
+    auto spot = TUTTI_TRY(plan_buffer(bytes));
+    at = spot.on_gpu;
+    std::memcpy(spot.on_host, from_actions, action_bytes);
+    if (place_bytes > 0) std::memcpy(spot.on_host + action_bytes, from_places, place_bytes);
+    from_actions = spot.on_host;
+    from_places = spot.on_host + action_bytes;
   } else {
     auto memory = DeviceMemory::allocate(gpu_, bytes);
     if (!memory) return std::move(memory).error();
@@ -68,15 +66,13 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->actions = reinterpret_cast<const Action*>(at);
   made->places = reinterpret_cast<const Place*>(at + action_bytes);
   const auto address = reinterpret_cast<Address>(at);
-  if (action_bytes > 0)
-    if (auto sent = write(address, from_actions, action_bytes); !sent) return sent.error();
-  if (place_bytes > 0)
-    if (auto sent = write(address + action_bytes, from_places, place_bytes); !sent) return sent.error();
+  if (action_bytes > 0) TUTTI_TRY(write(address, from_actions, action_bytes));
+  if (place_bytes > 0) TUTTI_TRY(write(address + action_bytes, from_places, place_bytes));
   if (waits) {
-    if (auto sent = finish_setup(); !sent) return sent.error();
+    TUTTI_TRY(finish_setup());
   } else {
     const Status recorded = gpu_->api().event_record(uploaded_.get(), setup_.get());
-    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told.error();
+    TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
     uploads_pending_ = true;
   }
   return std::shared_ptr<const DevicePlan>(std::move(made));
@@ -85,11 +81,10 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
 /// Takes memory from a few large allocations that live as long as the engine.
 Result<Engine::PlanSpot> Engine::plan_buffer(std::size_t bytes) {
   if (plan_buffers_.empty() || plan_buffer_used_ + bytes > plan_buffers_.back().memory.bytes()) {
-    auto larger = DeviceMemory::allocate(gpu_, std::max(plan_buffer_bytes, bytes));
-    if (!larger) return std::move(larger).error();
-    auto mirror = PinnedMemory::allocate(gpu_, larger->bytes());
+    auto larger = TUTTI_TRY(DeviceMemory::allocate(gpu_, std::max(plan_buffer_bytes, bytes)));
+    auto mirror = PinnedMemory::allocate(gpu_, larger.bytes());
     if (!mirror) return std::move(mirror).error();
-    plan_buffers_.push_back({.memory = *std::move(larger), .mirror = *std::move(mirror)});
+    plan_buffers_.push_back({.memory = std::move(larger), .mirror = *std::move(mirror)});
     plan_buffer_used_ = 0;
   }
   const PlanBuffer& buffer = plan_buffers_.back();
@@ -105,9 +100,8 @@ Result<void> Engine::follow_uploads(Stream stream, bool captured) {
   if (!uploads_pending_) return {};
   const Status status = captured ? status::success : gpu_->api().event_query(uploaded_.get());
   if (status == status::not_ready) return follow(stream, uploaded_);
-  if (auto known = gpu_->check(status, "cuEventQuery"); !known) return known;
-  if (captured)
-    if (auto ended = finish_setup(); !ended) return ended;
+  TUTTI_TRY(gpu_->check(status, "cuEventQuery"));
+  if (captured) TUTTI_TRY(finish_setup());
   uploads_pending_ = false;
   return {};
 }
@@ -116,10 +110,9 @@ Result<void> Engine::follow_uploads(Stream stream, bool captured) {
 Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const DeviceMemory>& memory,
                                                            std::size_t bytes) {
   if (memory == nullptr || memory->bytes() < bytes) {
-    auto larger = DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes()));
-    if (!larger) return std::move(larger).error();
+    auto larger = TUTTI_TRY(DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes())));
     if (memory != nullptr) in_flight_.push_back(memory);
-    memory = std::make_shared<const DeviceMemory>(*std::move(larger));
+    memory = std::make_shared<const DeviceMemory>(std::move(larger));
   }
   return memory;
 }
@@ -138,10 +131,8 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts,
   const std::size_t group_bytes = job.count * size_of(job.type);
   const std::size_t scratch_bytes = round_up(std::max(static_cast<std::size_t>(groups) * group_bytes, blocks));
   const std::size_t staging_bytes = round_up(staged);
-  if (scratch_bytes > 0)
-    if (auto got = buffer(scratch_, scratch_bytes * parts.size()); !got) return got.error();
-  if (staging_bytes > 0)
-    if (auto got = buffer(staging_, staging_bytes * parts.size()); !got) return got.error();
+  if (scratch_bytes > 0) TUTTI_TRY(buffer(scratch_, scratch_bytes * parts.size()));
+  if (staging_bytes > 0) TUTTI_TRY(buffer(staging_, staging_bytes * parts.size()));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     local_ranks_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
     local_ranks_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
@@ -159,7 +150,7 @@ Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
       if (oldest.memory->bytes() >= bytes) return oldest;
       in_flight_.push_back(std::move(oldest.memory));  // freed late: to free it now may wait for kernels
     } else if (status != status::not_ready) {
-      if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
+      TUTTI_TRY(gpu_->check(status, "cuEventQuery"));
     }
   }
   Table made;
@@ -168,9 +159,7 @@ Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
   if (!memory) return std::move(memory).error();
   made.memory = std::make_shared<const PinnedMemory>(*std::move(memory));
   if (captured) return made;
-  auto event = OwnEvent::create(gpu_);
-  if (!event) return std::move(event).error();
-  made.ended = *std::move(event);
+  made.ended = TUTTI_TRY(OwnEvent::create(gpu_));
   return made;
 }
 

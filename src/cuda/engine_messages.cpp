@@ -21,25 +21,20 @@ unsigned threads_for(std::span<const device::Message> messages, std::uint64_t ch
 
 Result<void> Engine::launch_messages(const MessagesJob& job) {
   assert(serves_messages() && !job.streams.empty());
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
   deferred_->empty();
-  auto capture = capture_of(job.streams);
-  if (!capture) return std::move(capture).error();
-  const bool captured = capture->graph != nullptr;
+  auto capture = TUTTI_TRY(capture_of(job.streams));
+  const bool captured = capture.graph != nullptr;
   device::Call call{};
   Table table;
   if (job.messages.size() <= std::size(call.few_messages)) {
     std::ranges::copy(job.messages, call.few_messages);
   } else {
-    auto taken = take_table(job.messages.size_bytes(), captured);
-    if (!taken) return std::move(taken).error();
-    table = *std::move(taken);
+    table = TUTTI_TRY(take_table(job.messages.size_bytes(), captured));
     std::ranges::copy(job.messages, reinterpret_cast<device::Message*>(table.memory->host()));
     call.messages = reinterpret_cast<const device::Message*>(table.memory->device());
   }
-  if (captured)
-    if (auto retained = retain(*capture, {table.memory}); !retained) return retained;
+  if (captured) TUTTI_TRY(retain(capture, {table.memory}));
 
   fill_common(call, message_area_);
   call.ranks = static_cast<std::uint32_t>(shape_.ranks);
@@ -49,12 +44,12 @@ Result<void> Engine::launch_messages(const MessagesJob& job) {
   call.local[0].links = local_ranks_[0].message_links;
   call.local[0].errors = records(shared_.device(), 0);
   call.local[0].rank = static_cast<std::uint16_t>(shape_.local[0]);
-  return launch_in_order(job.streams, *capture, table, [&]() -> Result<void> {
+  return launch_in_order(job.streams, capture, table, [&]() -> Result<void> {
     const Api& api = gpu_->api();
     for (const auto& [to, from, bytes] : job.copies) {
       const Status copied =
           api.copy_async(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, job.streams.front());
-      if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
+      TUTTI_TRY(gpu_->check(copied, "cuMemcpyAsync"));
     }
     if (job.messages.empty()) return {};
     void* parameters[] = {&call};

@@ -41,7 +41,7 @@ Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<cons
     return refused(fmt::format("calls on device memory support at most {} ranks; this communicator has {}",
                                device::ranks_max, shape.ranks));
   std::shared_ptr<Engine> engine(new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(deferred)));
-  if (auto ready = engine->set_up(); !ready) return ready.error();
+  TUTTI_TRY(engine->set_up());
   return engine;
 }
 
@@ -65,19 +65,14 @@ Result<void> Engine::set_up() {
                  .what = fmt::format("GPU {} holds {} blocks at once, fewer than the {} of each of {} ranks that all "
                                      "ranks agreed on",
                                      gpu_->ordinal(), kernels_->blocks_max(), shape_.channels_max, local)};
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
 
-  auto streams = OwnStream::create(gpu_);
-  if (!streams) return std::move(streams).error();
-  setup_ = *std::move(streams);
+  setup_ = TUTTI_TRY(OwnStream::create(gpu_));
   ready_.resize(local);
   std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended, &uploaded_};
   for (OwnEvent& one : ready_) events.push_back(&one);
   for (OwnEvent* const one : events) {
-    auto event = OwnEvent::create(gpu_);
-    if (!event) return std::move(event).error();
-    *one = *std::move(event);
+    *one = TUTTI_TRY(OwnEvent::create(gpu_));
   }
 
   area_ = area_for(shape_.ranks, channels_, meets_others());
@@ -88,37 +83,33 @@ Result<void> Engine::set_up() {
   auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes) + message_link_bytes);
   if (!memory) return std::move(memory).error();
   memory_ = *std::move(memory);
-  auto shared = PinnedMemory::allocate(
-      gpu_, records_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord));
-  if (!shared) return std::move(shared).error();
-  shared_ = *std::move(shared);
+  shared_ = TUTTI_TRY(PinnedMemory::allocate(
+      gpu_, records_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord)));
 
   constexpr int usual_tables = 2 * slices_max;  // more than so many exchanges under way need more memory
   for (int i = 0; i < usual_tables && meets_others(); ++i) {
-    auto table = take_table(/*bytes=*/0, /*captured=*/false);
-    if (!table) return std::move(table).error();
-    tables_.push_back(*std::move(table));
+    auto table = TUTTI_TRY(take_table(/*bytes=*/0, /*captured=*/false));
+    tables_.push_back(std::move(table));
   }
 
-  if (shape_.frees_late)
-    if (auto buffer = plan_buffer(0); !buffer) return std::move(buffer).error();
+  if (shape_.frees_late) TUTTI_TRY(plan_buffer(0));
 
   const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
-  if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  TUTTI_TRY(gpu_->check(cleared, "cuMemsetD8Async"));
   std::vector<std::byte*> areas = shape_.areas;
   areas.resize(static_cast<std::size_t>(shape_.ranks));
   for (std::size_t i = 0; i < local && !meets_others(); ++i)
     areas[static_cast<std::size_t>(shape_.local[i])] = memory_.data() + i * area_bytes;
   for (std::size_t i = 0; i < local; ++i) {
     local_ranks_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
-    if (auto written = write_links(i, area_, areas, local_ranks_[i].links); !written) return written;
+    TUTTI_TRY(write_links(i, area_, areas, local_ranks_[i].links));
   }
   if (serves_messages()) {
     const std::size_t offset = MeetingMemory::of(shape_.ranks).messages_offset;
     for (std::byte*& area : areas)
       if (area != nullptr) area += offset;
     local_ranks_[0].message_links = reinterpret_cast<device::Link*>(memory_.data() + link_bytes);
-    if (auto written = write_links(0, message_area_, areas, local_ranks_[0].message_links); !written) return written;
+    TUTTI_TRY(write_links(0, message_area_, areas, local_ranks_[0].message_links));
   }
   return finish_setup();
 }
@@ -132,8 +123,7 @@ Result<void> Engine::write_links(std::size_t local, const device::Area& area, st
     for (std::uint32_t peer = 0; peer < area.ranks; ++peer)
       if (peer != mine && areas[peer] != nullptr)
         links[area.index(channel, peer)] = area.link(channel, mine, peer, areas[mine], areas[peer]);
-  if (auto written = write(reinterpret_cast<Address>(to), links.data(), links.size() * sizeof(device::Link)); !written)
-    return written;
+  TUTTI_TRY(write(reinterpret_cast<Address>(to), links.data(), links.size() * sizeof(device::Link)));
   return finish_setup();
 }
 

@@ -5,20 +5,19 @@
 #include <fmt/format.h>
 
 #include "base/descriptors.h"
+#include "kernels/image.h"
 
 namespace tutti::cuda {
 
 Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, const ImageOf& image_of) {
-  auto current = Current::enter(*gpu);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(Current::enter(*gpu));
   std::shared_ptr<Kernels> kernels(new Kernels(gpu));
   const HeldStdio held;  // for the driver's cache of kernels
   for (const device::Body body : device::bodies)
     for (int i = 0; i < device_type_count; ++i) {
       const auto type = static_cast<DataType>(i);
-      auto library = kernels->library(image_of(body, type));
-      if (!library) return std::move(library).error();
-      if (auto ready = kernels->prepare(body, type, *library); !ready) return ready.error();
+      auto library = TUTTI_TRY(kernels->library(image_of(body, type)));
+      TUTTI_TRY(kernels->prepare(body, type, library));
     }
   return std::shared_ptr<const Kernels>(std::move(kernels));
 }
@@ -40,14 +39,14 @@ Result<Library> Kernels::library(std::span<const std::byte> image) {
 }
 
 Result<void> Kernels::prepare(device::Body body, DataType type, Library library) {
-  const char* const name = device::entry_name(body, type);
+  const std::string name = device::entry_name(body, type);
   const auto failed = [&](const Result<void>& result) {
     return Error(result.error()).during(fmt::format("load kernel {} for GPU {}", name, gpu_->ordinal()));
   };
   const Api& api = gpu_->api();
   Kernel kernel = nullptr;
   Function& function = functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
-  if (auto found = gpu_->check(api.library_kernel(&kernel, library, name), "cuLibraryGetKernel"); !found)
+  if (auto found = gpu_->check(api.library_kernel(&kernel, library, name.c_str()), "cuLibraryGetKernel"); !found)
     return failed(found);
   if (auto made = gpu_->check(api.kernel_function(&function, kernel), "cuKernelGetFunction"); !made)
     return failed(made);

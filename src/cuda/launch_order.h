@@ -14,11 +14,9 @@ class LaunchOrder {
  public:
   /// Errors: cuda.
   static Result<std::shared_ptr<LaunchOrder>> make(const SharedGpu& gpu) {
-    auto current = Current::enter(*gpu);
-    if (!current) return std::move(current).error();
-    auto event = OwnEvent::create(gpu);
-    if (!event) return std::move(event).error();
-    return std::shared_ptr<LaunchOrder>(new LaunchOrder(gpu, *std::move(event)));
+    const auto current = TUTTI_TRY(Current::enter(*gpu));
+    auto event = TUTTI_TRY(OwnEvent::create(gpu));
+    return std::shared_ptr<LaunchOrder>(new LaunchOrder(gpu, std::move(event)));
   }
 
   /// To be held by a thread from `follow` to `record`.

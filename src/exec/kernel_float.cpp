@@ -15,11 +15,14 @@ constexpr Kernel find_float(DataType type, ReduceOp op) {
   const auto i = static_cast<std::size_t>(op);
   switch (type) {
 // clang-format off
-#define TUTTI_FLOATING(enumerator, number, bytes, storage) case DataType::enumerator: return kernels_of<storage>[i];
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) case DataType::enumerator: return kernels_of<storage>[i];
+#define TUTTI_INTEGER(group, enumerator, number, bytes, storage) case DataType::enumerator: break;
+#define TUTTI_SMALL TUTTI_INTEGER
+#define TUTTI_COMPLEX TUTTI_INTEGER
 #include "plan/types.inc"
-      // clang-format on
-    default: return nullptr;
+    // clang-format on
   }
+  return nullptr;
 }
 
 }  // namespace HWY_NAMESPACE

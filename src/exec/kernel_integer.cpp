@@ -23,13 +23,14 @@ constexpr Kernel find_sized(ReduceOp op) {
 constexpr Kernel find_integer(DataType type, ReduceOp op) {
   switch (type) {
 // clang-format off
-#define TUTTI_INTEGER(enumerator, number, bytes, storage) case DataType::enumerator: return find_sized<storage>(op);
+#define TUTTI_INTEGER(group, enumerator, number, bytes, storage) case DataType::enumerator: return find_sized<storage>(op);
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) case DataType::enumerator: break;
+#define TUTTI_SMALL TUTTI_FLOATING
+#define TUTTI_COMPLEX TUTTI_FLOATING
 #include "plan/types.inc"
-      // clang-format on
-    case DataType::int16: return find_sized<std::int16_t>(op);
-    case DataType::uint16: return find_sized<std::uint16_t>(op);
-    default: return nullptr;
+    // clang-format on
   }
+  return nullptr;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -14,12 +14,14 @@ namespace HWY_NAMESPACE {
 constexpr Kernel find_weighted(DataType type) {
   switch (type) {
 // clang-format off
-#define TUTTI_FLOATING(enumerator, number, bytes, storage) case DataType::enumerator: return weighted_kernel_of<storage>;
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) case DataType::enumerator: return weighted_kernel_of<storage>;
+#define TUTTI_INTEGER(group, enumerator, number, bytes, storage) case DataType::enumerator: break;
+#define TUTTI_COMPLEX TUTTI_INTEGER
 #define TUTTI_SMALL TUTTI_FLOATING
 #include "plan/types.inc"
-      // clang-format on
-    default: return nullptr;
+    // clang-format on
   }
+  return nullptr;
 }
 
 }  // namespace HWY_NAMESPACE

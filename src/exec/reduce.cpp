@@ -173,7 +173,7 @@ void reduce_by_user(const Pass& pass) {
     for (const Source& source : pass.sources.subspan(1)) {
       std::swap(in, inout);
       std::memcpy(inout, source.at + at, bytes);
-      pass.user.combine(in, inout, count, static_cast<unsigned>(pass.type), pass.user.context);
+      pass.user.combine(in, inout, count, static_cast<unsigned>(number_of(pass.type)), pass.user.context);
     }
     for (std::byte* const to : pass.destinations) std::memcpy(to + at, inout, bytes);
     done += count;
@@ -261,15 +261,15 @@ std::uint64_t weight_bits_of(int halvings) {
 
 std::uint64_t weight_bits(DataType type, int halvings) {
   switch (type) {
-#define TUTTI_FLOATING(enumerator, number, bytes, storage) \
-  case DataType::enumerator:                               \
-    return weight_bits_of<storage>(halvings);
+// clang-format off
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) case DataType::enumerator: return weight_bits_of<storage>(halvings);
 #define TUTTI_SMALL TUTTI_FLOATING
+#define TUTTI_COMPLEX(group, enumerator, number, bytes, storage) case DataType::enumerator: return weight_bits_of<decltype(storage::re)>(halvings);
+#define TUTTI_INTEGER(group, enumerator, number, bytes, storage) case DataType::enumerator: break;
 #include "plan/types.inc"
-    case DataType::complex64: return weight_bits_of<float>(halvings);
-    case DataType::complex128: return weight_bits_of<double>(halvings);
-    default: return 0;
+    // clang-format on
   }
+  return 0;
 }
 
 void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop) {

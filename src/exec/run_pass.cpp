@@ -38,7 +38,7 @@ Result<bool> Run::pass(Channel& channel, ChannelState& state, const Action& acti
     const std::size_t left = range.count - state.pass_done;
     const bool small = left * size <= cut_bytes;
     piece.count = small ? left : std::min(left, piece_elements(channel, action, budget));
-    if (auto moved = move(channel, action, plan_->destinations(action), piece); !moved) return std::move(moved).error();
+    TUTTI_TRY(move(channel, action, plan_->destinations(action), piece));
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
   }
@@ -96,8 +96,7 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   const bool weighted = weights_ && is_weighted(action, from);
   if (weighted)
     for (std::size_t i = 0; i < from.size(); ++i) sources[i].scalar = weight_bits(binding_->type, from[i].halvings);
-  if (pulls(channel, action))
-    if (auto pulled = pull_sources(channel, action, piece, used); !pulled) return pulled;
+  if (pulls(channel, action)) TUTTI_TRY(pull_sources(channel, action, piece, used));
 
   std::byte* destinations[destinations_max];
   const std::size_t first = std::min(to.size(), destinations_max);
@@ -145,11 +144,10 @@ Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action,
     const Piece part{
         .at = piece.at + done, .skipped = piece.skipped + done, .count = std::min(most, piece.count - done)};
     std::size_t used = 0;
-    auto pulled = pull_to_bounce(channel, plan_->sources(action)[0], part, used);
-    if (!pulled) return std::move(pulled).error();
+    auto pulled = TUTTI_TRY(pull_to_bounce(channel, plan_->sources(action)[0], part, used));
     for (const Place& place : to) {
       std::byte* const destination = destination_of(channel, place, part);
-      copy_pass(*pulled, {&destination, 1}, part.count * size_of(binding_->type), Loop::plain);
+      copy_pass(pulled, {&destination, 1}, part.count * size_of(binding_->type), Loop::plain);
     }
   }
   return {};
@@ -161,9 +159,7 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
   std::size_t used = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (!process_of(channel, from[i])) continue;
-    auto pulled = pull_to_bounce(channel, from[i], piece, used);
-    if (!pulled) return std::move(pulled).error();
-    sources[i].at = *pulled;
+    sources[i].at = TUTTI_TRY(pull_to_bounce(channel, from[i], piece, used));
   }
   return {};
 }
@@ -172,8 +168,7 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
 /// where they are a few bytes apart (decision 18). `used`: bytes of the buffer that are taken; increased.
 Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used) {
   if (channel.bounce.bytes() == 0)
-    if (auto made = channel.bounce.allocate(rules().bounce_bytes + 2 * page_bytes * limits::sources_max); !made)
-      return std::move(made).error();
+    TUTTI_TRY(channel.bounce.allocate(rules().bounce_bytes + 2 * page_bytes * limits::sources_max));
   const std::size_t bytes = piece.count * size_of(binding_->type);
   const std::byte* const source = source_of(channel, from, piece);
   std::byte* const free = channel.bounce.data() + used;
@@ -229,8 +224,12 @@ std::size_t Run::begin_of(const Place& place) const {
     case Where::input: return binding_->input_groups[place.block].begin;
     case Where::output: return binding_->output_groups[place.block].begin;
     case Where::scratch: return place.block * binding_->split.count();
-    default: return 0;
+    case Where::slot:
+    case Where::peer_input:
+    case Where::peer_output:
+    case Where::peer_line: break;
   }
+  return 0;
 }
 
 const std::byte* Run::source_of(const Channel& channel, const Place& place, const Piece& piece) const {
@@ -248,8 +247,11 @@ const std::byte* Run::source_of(const Channel& channel, const Place& place, cons
       assert(at + piece.count * binding_->split.element_bytes() <= message.size());
       return message.data() + at;
     }
-    default: return destination_of(channel, place, piece);
+    case Where::output:
+    case Where::scratch:
+    case Where::peer_output: break;
   }
+  return destination_of(channel, place, piece);
 }
 
 std::byte* Run::destination_of(const Channel& channel, const Place& place, const Piece& piece) const {
@@ -263,7 +265,9 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
       assert(at + piece.count * binding_->split.element_bytes() <= message.size());
       return message.data() + at;
     }
-    default: break;
+    case Where::input:
+    case Where::peer_input:
+    case Where::peer_line: break;
   }
   assert(false && "a place that is only read");
   return nullptr;

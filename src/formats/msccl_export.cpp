@@ -30,8 +30,13 @@ constexpr std::string_view coll_of(Collective collective) {
     case Collective::reduce: return "reduce";
     case Collective::broadcast: return "broadcast";
     case Collective::all_to_all: return "alltoall";
-    default: return "";
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::barrier:
+    case Collective::scan:
+    case Collective::ex_scan: break;
   }
+  return "";
 }
 
 struct InMemory {

@@ -40,8 +40,8 @@ Result<Imported> Import::run(const Json& root, Rank of_root) {
   program_.memory = *std::move(memory);
   for (Rank rank = 0; rank < program_.buffers.shape.ranks && !reader_.failed(); ++rank) blocks(rank);
   if (reader_.failed()) return reader_.error();
-  if (auto good = match(); !good) return std::move(good).error();
-  if (auto good = join_barriers(); !good) return std::move(good).error();
+  TUTTI_TRY(match());
+  TUTTI_TRY(join_barriers());
   auto imported = to_schedule(std::move(program_), std::move(name_));
   if (imported) {
     imported->bytes_min = static_cast<std::uint64_t>(bytes_min_);
@@ -95,13 +95,16 @@ void Import::find_parts(const JsonAt& gpus) {
       reader_.refuse(gpus, fmt::format("{} chunks are not a multiple of {} ranks", chunks, shape.ranks));
     return chunks / shape.ranks;
   };
-  int parts = 0;
-  switch (shape.collective) {
-    case Collective::all_gather: parts = outputs > 0 ? share(outputs) : inputs; break;
-    case Collective::reduce_scatter: parts = inputs > 0 ? share(inputs) : outputs; break;
-    case Collective::all_to_all: parts = share(std::max(inputs, outputs)); break;
-    default: parts = std::max(inputs, outputs);
-  }
+  const CollectiveFacts& facts = facts_of(shape.collective);
+  const bool spreads = facts.input_groups == GroupCount::one_per_rank,
+             gathers = facts.output_groups == GroupCount::one_per_rank;
+  int parts = std::max(inputs, outputs);
+  if (spreads && gathers)
+    parts = share(parts);
+  else if (gathers)
+    parts = outputs > 0 ? share(outputs) : inputs;
+  else if (spreads)
+    parts = inputs > 0 ? share(inputs) : outputs;
   if (parts == 0) reader_.refuse(gpus, "no gpu has chunks");
   program_.buffers.parts = std::max(1, parts);
 }
@@ -378,9 +381,8 @@ Result<void> Import::join_barriers() {
 }  // namespace mscclpp
 
 Result<Imported> import_mscclpp(std::string_view text, Rank root) {
-  const auto file = parse_json(text);
-  if (!file) return Error(file.error());
-  return mscclpp::Import().run(*file, root);
+  const auto file = TUTTI_TRY(parse_json(text));
+  return mscclpp::Import().run(file, root);
 }
 
 }  // namespace tutti::formats

@@ -20,10 +20,9 @@ GpuCall::~GpuCall() {
 }
 
 Result<Progress> GpuCall::advance() {
-  if (!arrived_)
-    if (auto came = arrive(); !came) return std::move(came).error();
+  if (!arrived_) TUTTI_TRY(arrive());
   if (!launch_group().finished(communicator_.rank())) return Progress::blocked;
-  if (auto launched = launch_group().outcome(); !launched) return launched.error();
+  TUTTI_TRY(launch_group().outcome());
   GpuContext& context = *gpu_context(communicator_);
   context.note_kernel();
   if (!offered_.empty()) context.sharing->keep(offered_);
@@ -38,7 +37,7 @@ Result<void> GpuCall::arrive() {
   } else {
     plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
     if (plan_->plan.access == Access::slots && gpu_context(communicator_)->may_use_windows(request_))
-      if (auto offered = offer_windows(offer); !offered) return offered;
+      TUTTI_TRY(offer_windows(offer));
     const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
     communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
   }
@@ -61,7 +60,7 @@ void GpuCall::exchange(GpuOffer& offer) {
   communicator_.note_used("direct", "gpu");
   const std::size_t size = size_of(request_.type);
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer) {
-    const Share share = share_with(request_, *request_.layout, rank, peer);
+    const Share share = share_with(request_, *request_.layout, peer);
     offer.transfers.push_back({.from = share.sent.begin * size,
                                .to = share.received.begin * size,
                                .sent = share.sent.count * size,
@@ -81,7 +80,7 @@ void GpuCall::reduce_locally(GpuOffer& offer) {
   };
   offer.combine = make(context.combine, combine_plan, communicator_.ranks());
   if (request_.op == ReduceOp::pre_mul_sum) offer.scale = make(context.scale, scale_plan, communicator_.ranks());
-  const Share own = share_with(request_, *request_.layout, communicator_.rank(), communicator_.rank());
+  const Share own = share_with(request_, *request_.layout, communicator_.rank());
   std::size_t largest = 0;
   for (const Range& block : request_.layout->input) largest = std::max(largest, block.count);
   offer.reduction = {.count = own.received.count,
@@ -95,14 +94,12 @@ Result<void> GpuCall::offer_windows(GpuOffer& offer) {
   windows_ = plan_on_gpu(communicator_, request_, Waiting::by_host);
   offer.windows = windows_.get();
   GpuContext& context = *gpu_context(communicator_);
-  auto current = cuda::Current::enter(*context.gpu);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(*context.gpu));
   offer.window.mapped = context.sharing->windows();
   const auto add = [&](const std::byte* at, int groups, std::uint64_t& word) -> Result<void> {
-    auto offered = context.sharing->offer(at, static_cast<std::size_t>(groups) * request_.group_bytes());
-    if (!offered) return std::move(offered).error();
-    word = offered->word;
-    if (offered->buffer) offered_.push_back(std::make_shared<cuda::SharedBuffer>(*std::move(offered->buffer)));
+    auto offered = TUTTI_TRY(context.sharing->offer(at, static_cast<std::size_t>(groups) * request_.group_bytes()));
+    word = offered.word;
+    if (offered.buffer) offered_.push_back(std::make_shared<cuda::SharedBuffer>(*std::move(offered.buffer)));
     return {};
   };
   const Rank rank = communicator_.rank();

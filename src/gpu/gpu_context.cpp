@@ -88,21 +88,19 @@ void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::
 Result<void> GpuContext::ready_to_stage(Process& process) {
   if (proxy) return {};
   if (reaches_peers && !peers) {
-    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_, sharing);
-    if (!opened) return std::move(opened).error();
-    peers = *std::move(opened);
+    auto opened =
+        TUTTI_TRY(GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_, sharing));
+    peers = std::move(opened);
     peers_made.store(peers.get());
     if (aborted_.load()) peers->abort();  // abort() may not have seen them
   }
   if (!bounce_pool) {
-    auto opened = BouncePool::open(process.gpus, process.segments, gpu);
-    if (!opened) return std::move(opened).error();
-    bounce_pool = *std::move(opened);
+    bounce_pool = TUTTI_TRY(BouncePool::open(process.gpus, process.segments, gpu));
   }
   const CpuMap::Device near = process.cpu_map.device(gpu->driver().bus_id(gpu->ordinal()));
   bounce_pool->lie_on(process.places.memory_node(near.node));
   auto made = std::make_shared<Stream>(process);
-  if (auto started = made->start(Places::Kind::proxy, near.cpus); !started) return started;
+  TUTTI_TRY(made->start(Places::Kind::proxy, near.cpus));
   proxy = std::move(made);
   return {};
 }

@@ -36,27 +36,23 @@ constexpr std::size_t round_up(std::size_t bytes) {
 Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
                                                  cuda::Audience audience, std::shared_ptr<PeerSharing> sharing) {
   std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks, std::move(audience), std::move(sharing)));
-  if (auto ready = peers->set_up(); !ready) return std::move(ready).error();
+  TUTTI_TRY(peers->set_up());
   return peers;
 }
 
 Result<void> GpuPeers::set_up() {
-  auto kernels = process_.kernels(gpu_);
-  if (!kernels) return std::move(kernels).error();
+  auto kernels = TUTTI_TRY(process_.kernels(gpu_));
   cuda::EngineShape shape{.ranks = ranks_,
                           .local = {rank_},
                           .channels_max = process_.channels_max,
                           .specialised = false,
                           .frees_late = true};
   auto engine =
-      cuda::Engine::open(gpu_, *std::move(kernels), std::move(shape), std::make_shared<cuda::DeferredReleases>());
+      cuda::Engine::open(gpu_, std::move(kernels), std::move(shape), std::make_shared<cuda::DeferredReleases>());
   if (!engine) return std::move(engine).error();
   engine_ = *std::move(engine);
-  auto current = cuda::Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
-  auto event = cuda::OwnEvent::create(gpu_);
-  if (!event) return std::move(event).error();
-  ended_ = *std::move(event);
+  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
+  ended_ = TUTTI_TRY(cuda::OwnEvent::create(gpu_));
   sharing_->watch(*engine_);
   return {};
 }
@@ -80,9 +76,8 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
   auto& buffer = buffers_[which];
   if (!buffer || buffer->bytes() < bytes) {
     if (buffer) outgrown_.push_back(std::move(buffer));
-    auto larger = cuda::DeviceMemory::allocate(gpu_, std::bit_ceil(bytes));
-    if (!larger) return std::move(larger).error();
-    buffer = std::make_shared<cuda::DeviceMemory>(*std::move(larger));
+    auto larger = TUTTI_TRY(cuda::DeviceMemory::allocate(gpu_, std::bit_ceil(bytes)));
+    buffer = std::make_shared<cuda::DeviceMemory>(std::move(larger));
   }
   return buffer->data();
 }
@@ -96,9 +91,7 @@ Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda:
   }
   side.used = side.given;
   if (side.copied) {
-    auto place = buffer(which, side.bytes);
-    if (!place) return std::move(place).error();
-    side.used = *place;
+    side.used = TUTTI_TRY(buffer(which, side.bytes));
   }
   spot = {.address = reinterpret_cast<std::uint64_t>(side.used)};
   return true;
@@ -110,14 +103,10 @@ Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::Shar
   if (!side.shared) {
     std::byte* at = side.given;
     if (side.copied) {
-      auto place = buffer(which, side.bytes);
-      if (!place) return std::move(place).error();
-      at = *place;
+      at = TUTTI_TRY(buffer(which, side.bytes));
     }
     bool possible = false;
-    auto offered = sharing_->shared().offer(at, side.bytes, possible);
-    if (!offered) return std::move(offered).error();
-    side.shared = *std::move(offered);
+    side.shared = TUTTI_TRY(sharing_->shared().offer(at, side.bytes, possible));
     if (!possible) side.copied = true;
   }
   if (!side.shared || !sharing_->shared().mapped(*side.shared)) return false;
@@ -168,8 +157,7 @@ Result<bool> GpuPeers::settle(PeerCallSetup& setup) {
 }
 
 Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communicator, const Request& request) {
-  auto current = cuda::Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
   auto setup = std::make_shared<PeerCallSetup>(
       PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
   setup->plan = plan_on_gpu(communicator, request, Waiting::by_host);
@@ -190,11 +178,9 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
                   .copied = request.copies_input()};
   setup->output = {.given = request.output,
                    .bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root))};
-  if (auto settled = settle(*setup); !settled) return std::move(settled).error();
+  TUTTI_TRY(settle(*setup));
   if (const int groups = setup->plan->plan.scratch_groups; groups > 0) {
-    auto place = buffer(plan_scratch, bytes(groups));
-    if (!place) return std::move(place).error();
-    setup->scratch = *place;
+    setup->scratch = TUTTI_TRY(buffer(plan_scratch, bytes(groups)));
   }
   return setup;
 }

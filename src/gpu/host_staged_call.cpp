@@ -68,9 +68,8 @@ Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const 
   if (request.form != Form::device)
     return std::make_shared<HostStagedCall>(context.bounce_pool, stream,
                                             host_staged_buffers(request, communicator.rank(), communicator.ranks()));
-  auto setup = context.peers->prepare(communicator, request);
-  if (!setup) return std::move(setup).error();
-  return std::make_shared<HostStagedCall>(context.bounce_pool, stream, *std::move(setup));
+  auto setup = TUTTI_TRY(context.peers->prepare(communicator, request));
+  return std::make_shared<HostStagedCall>(context.bounce_pool, stream, std::move(setup));
 }
 
 Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const PeerRequest& request,
@@ -99,10 +98,9 @@ std::size_t HostStagedCall::output_at() const {
 /// Takes a bounce buffer. finish() sets finished_ and then reads begun_; this function sets begun_ and then reads
 /// finished_. So at least one of both sees the other, and the buffer is released.
 Result<bool> HostStagedCall::take_buffer(std::uint64_t batch, bool signals) {
-  auto buffer = pool_->lease(output_at() + buffers_.output.bytes(), batch);
-  if (!buffer) return std::move(buffer).error();
-  if (*buffer == nullptr) return false;
-  buffer_ = *std::move(buffer);
+  auto buffer = TUTTI_TRY(pool_->lease(output_at() + buffers_.output.bytes(), batch));
+  if (buffer == nullptr) return false;
+  buffer_ = std::move(buffer);
   signals_ = signals;
   begun_.store(true, std::memory_order_seq_cst);
   if (finished_.load(std::memory_order_seq_cst)) finish();
@@ -115,7 +113,7 @@ Result<void> HostStagedCall::copy(const HostStagedBuffer& buffer, std::byte* hos
     const auto there = reinterpret_cast<cuda::Address>(buffer.at + part.begin);
     const auto here = reinterpret_cast<cuda::Address>(host + part.begin);
     const cuda::Status queued = gpu.api().copy_async(in ? here : there, in ? there : here, part.bytes, stream_);
-    if (auto copied = gpu.check(queued, "cuMemcpyAsync"); !copied) return copied;
+    TUTTI_TRY(gpu.check(queued, "cuMemcpyAsync"));
   }
   return {};
 }
@@ -131,49 +129,44 @@ Result<void> HostStagedCall::copy_buffer(std::byte* to, const std::byte* from, s
 
 Result<void> HostStagedCall::queue_kernels() const {
   for (std::uint32_t kernel = 1; kernel <= peers_->kernels.size(); ++kernel) {
-    if (auto waits = buffer_->await(stream_, kernel); !waits) return waits;
-    if (auto launched = peers_->of->launch(*peers_, kernel, stream_, buffer_->device_table()); !launched)
-      return launched;
-    if (auto told = buffer_->signal(stream_, kernel); !told) return told;
+    TUTTI_TRY(buffer_->await(stream_, kernel));
+    TUTTI_TRY(peers_->of->launch(*peers_, kernel, stream_, buffer_->device_table()));
+    TUTTI_TRY(buffer_->signal(stream_, kernel));
   }
   return {};
 }
 
 Result<bool> HostStagedCall::queue_input(std::uint64_t batch) {
-  auto current = cuda::Current::enter(*pool_->gpu());
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(*pool_->gpu()));
   if (peers_)
     if (auto settled = peers_->of->settle(*peers_); !settled || !*settled) return settled;
   auto taken = take_buffer(batch, /*signals=*/true);
   if (!taken || !*taken) return taken;
   if (peers_) {
-    if (auto turn = peers_->of->take_turn(stream_); !turn) return turn.error();
+    TUTTI_TRY(peers_->of->take_turn(stream_));
     const PeerCallSetup::Side& input = peers_->input;
-    if (auto copied = copy_buffer(input.used, input.given, input.bytes); !copied) return copied.error();
+    TUTTI_TRY(copy_buffer(input.used, input.given, input.bytes));
   }
-  if (auto copied = copy(buffers_.input, buffer_->data(), /*in=*/true); !copied) return copied.error();
-  if (auto told = buffer_->signal(stream_); !told) return told.error();
+  TUTTI_TRY(copy(buffers_.input, buffer_->data(), /*in=*/true));
+  TUTTI_TRY(buffer_->signal(stream_));
   return true;
 }
 
 Result<bool> HostStagedCall::queue_nothing(std::uint64_t batch) {
-  auto current = cuda::Current::enter(*pool_->gpu());
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(*pool_->gpu()));
   return take_buffer(batch, /*signals=*/false);
 }
 
 Result<void> HostStagedCall::queue_output() {
-  auto current = cuda::Current::enter(*pool_->gpu());
-  if (!current) return std::move(current).error();
-  if (peers_)
-    if (auto kernels = queue_kernels(); !kernels) return kernels;
-  if (auto waits = buffer_->await(stream_); !waits) return waits;
+  const auto current = TUTTI_TRY(cuda::Current::enter(*pool_->gpu()));
+  if (peers_) TUTTI_TRY(queue_kernels());
+  TUTTI_TRY(buffer_->await(stream_));
   if (peers_) {
     const PeerCallSetup::Side& output = peers_->output;
-    if (auto copied = copy_buffer(output.given, output.used, output.bytes); !copied) return copied;
-    if (auto ended = peers_->of->end_turn(stream_); !ended) return ended;
+    TUTTI_TRY(copy_buffer(output.given, output.used, output.bytes));
+    TUTTI_TRY(peers_->of->end_turn(stream_));
   }
-  if (auto copied = copy(buffers_.output, buffer_->data() + output_at(), /*in=*/false); !copied) return copied;
+  TUTTI_TRY(copy(buffers_.output, buffer_->data() + output_at(), /*in=*/false));
   sealed_ = true;
   return buffer_->seal(stream_);
 }

@@ -42,12 +42,10 @@ Result<std::shared_ptr<PeerSharing>> PeerSharing::open(Process& process, const M
                                                        std::shared_ptr<const cuda::PeerArena> arena, bool meets) {
   std::unique_ptr<cuda::WindowTable> windows;
   if (meets) {
-    auto made = cuda::WindowTable::make(members.gpu, members.ranks);
-    if (!made) return std::move(made).error();
-    windows = *std::move(made);
+    windows = TUTTI_TRY(cuda::WindowTable::make(members.gpu, members.ranks));
   }
   std::shared_ptr<PeerSharing> sharing(new PeerSharing(process, members, std::move(arena), std::move(windows)));
-  if (auto begun = process.janitor.add(sharing); !begun) return begun.error();
+  TUTTI_TRY(process.janitor.add(sharing));
   return sharing;
 }
 
@@ -63,14 +61,13 @@ void PeerSharing::hurry() {
 Result<PeerSharing::Offered> PeerSharing::offer(const std::byte* at, std::size_t bytes) {
   if (bytes == 0) return Offered{.word = device::Offer::absent};
   bool possible = false;
-  auto offered = shared_.offer(at, bytes, possible);
-  if (!offered) return std::move(offered).error();
-  if (!*offered || !shared_.mapped(**offered)) {
+  auto offered = TUTTI_TRY(shared_.offer(at, bytes, possible));
+  if (!offered || !shared_.mapped(*offered)) {
     if (possible) hurry();
     return Offered{.word = device::Offer::none};
   }
-  const cuda::SharedSpot& spot = (*offered)->spot;
-  return Offered{.word = device::Offer::of(spot.place, spot.offset), .buffer = *std::move(offered)};
+  const cuda::SharedSpot& spot = offered->spot;
+  return Offered{.word = device::Offer::of(spot.place, spot.offset), .buffer = std::move(offered)};
 }
 
 void PeerSharing::keep(const std::vector<std::shared_ptr<cuda::SharedBuffer>>& offers) {
@@ -121,13 +118,12 @@ bool PeerSharing::advance() {
 }
 
 Result<void> PeerSharing::look() {
-  auto current = cuda::Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
   // No harm is done: most often the peer has freed the memory meanwhile.
   for (const Error& refused : mapped_.follow()) process_.log.info(LogTopic::coll, name_, "{}", refused.text());
   if (const std::int64_t now = process_.system.now_ns(); now - retired_ns_ >= retire_every_ns) {
     retired_ns_ = now;
-    if (auto retired = shared_.retire_freed(); !retired) return retired;
+    TUTTI_TRY(shared_.retire_freed());
   }
   if (auto* const engine = watched_.load(std::memory_order_acquire)) return look_at_engine(*engine);
   return {};

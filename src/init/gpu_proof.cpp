@@ -43,41 +43,33 @@ Result<std::unique_ptr<GpuProof>> GpuProof::open(Process& process, std::string n
   std::unique_ptr<GpuProof> proof(new GpuProof(process, std::move(name), gpu, rank, ranks));
   proof->arena_ =
       process.gpus.directory.find_or_make<cuda::PeerArena>(key, [] { return std::make_shared<cuda::PeerArena>(); });
-  if (auto ready = proof->set_up(); !ready) return std::move(ready).error();
+  TUTTI_TRY(proof->set_up());
   return proof;
 }
 
 Result<void> GpuProof::set_up() {
-  auto current = cuda::Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
+  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
   arena_->of.resize(static_cast<std::size_t>(ranks_));
   arena_->at.resize(static_cast<std::size_t>(ranks_));
   const auto areas = cuda::MeetingMemory::of(ranks_);
   arena_->copies_offset = cuda::PeerArena::area_offset + areas.bytes;
   arena_->bytes = arena_->copies_offset + copies_bytes;
-  auto made = make_arena();
-  if (!made) return std::move(made).error();
-  std::byte* const own = arena_->at[static_cast<std::size_t>(rank_)] = *made;
-  auto words = cuda::PinnedMemory::allocate(gpu_, place_bytes);
-  if (!words) return std::move(words).error();
-  words_ = *std::move(words);
-  auto stream = cuda::OwnStream::create(gpu_);
-  if (!stream) return std::move(stream).error();
-  stream_ = *std::move(stream);
+  auto made = TUTTI_TRY(make_arena());
+  std::byte* const own = arena_->at[static_cast<std::size_t>(rank_)] = made;
+  words_ = TUTTI_TRY(cuda::PinnedMemory::allocate(gpu_, place_bytes));
+  stream_ = TUTTI_TRY(cuda::OwnStream::create(gpu_));
   const auto probe = pattern(rank_, -1);
   std::memcpy(words_.host(), probe.data(), probe.size());
   for (const auto& [at, bytes] :
        {std::pair{own, cuda::PeerArena::area_offset + areas.zeroed},
         std::pair{own + cuda::PeerArena::area_offset + areas.messages_offset, areas.messages_zeroed}}) {
     const cuda::Status cleared = gpu_->api().set_async(address(at), 0, bytes, stream_.get());
-    if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+    TUTTI_TRY(gpu_->check(cleared, "cuMemsetD8Async"));
   }
   const cuda::Status ended = gpu_->api().stream_synchronize(stream_.get());  // before anything is given back
-  if (auto zeroed = gpu_->check(ended, "cuStreamSynchronize"); !zeroed) return zeroed;
-  if (auto written = copy(own, words_.device()); !written) return written;
-  auto line = cuda::describe(*gpu_, own, arena_->bytes);
-  if (!line) return std::move(line).error();
-  line_ = *line;
+  TUTTI_TRY(gpu_->check(ended, "cuStreamSynchronize"));
+  TUTTI_TRY(copy(own, words_.device()));
+  line_ = TUTTI_TRY(cuda::describe(*gpu_, own, arena_->bytes));
   const int most = std::min(cuda::meeting_channels_most, process_.channels_max);
   const int all = process_.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
   blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, all);
@@ -98,10 +90,9 @@ Result<std::byte*> GpuProof::make_arena() {
     log_.info(LogTopic::init, name_, "memory of GPU {} for other ranks goes by CUDA IPC: {}", gpu_->ordinal(),
               created.error().text());
   }
-  auto memory = cuda::DeviceMemory::allocate(gpu_, arena_->bytes);
-  if (!memory) return std::move(memory).error();
-  std::byte* const at = memory->data();
-  arena_->own = *std::move(memory);
+  auto memory = TUTTI_TRY(cuda::DeviceMemory::allocate(gpu_, arena_->bytes));
+  std::byte* const at = memory.data();
+  arena_->own = std::move(memory);
   return at;
 }
 
@@ -120,7 +111,7 @@ GpuInfo GpuProof::info() const {
 Result<void> GpuProof::copy(std::byte* to, const std::byte* from) const {
   const auto& api = gpu_->api();
   const cuda::Status queued = api.copy_async(address(to), address(from), place_bytes, stream_.get());
-  if (auto began = gpu_->check(queued, "cuMemcpyAsync"); !began) return began;
+  TUTTI_TRY(gpu_->check(queued, "cuMemcpyAsync"));
   return gpu_->check(api.stream_synchronize(stream_.get()), "cuStreamSynchronize");
 }
 
@@ -134,7 +125,7 @@ Result<void> GpuProof::allow(cuda::Ordinal other) const {
   cuda::Context context = nullptr;  // its rank keeps it too
   const HeldStdio held;
   const cuda::Status retained = driver.api.primary_retain(&context, other);
-  if (auto got = gpu_->check(retained, "cuDevicePrimaryCtxRetain"); !got) return got;
+  TUTTI_TRY(gpu_->check(retained, "cuDevicePrimaryCtxRetain"));
   const cuda::Status enabled = driver.api.enable_peer_access(context, 0);
   (void)driver.api.primary_release(other);
   if (enabled == cuda::status::peer_access_already_enabled) return {};
@@ -146,18 +137,16 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
   const bool by_descriptor = info.descriptor.id != 0;
   if (same_process) {
     const cuda::Ordinal ordinal = static_cast<cuda::Ordinal>(info.gpu) - 1;
-    if (auto allowed = allow(ordinal); !allowed) return allowed.error();
+    TUTTI_TRY(allow(ordinal));
     if (by_descriptor && ordinal != gpu_->ordinal())
-      if (auto may = cuda::VirtualMemory::allow(*gpu_, info.probe.address, info.described_bytes); !may)
-        return may.error();
+      TUTTI_TRY(cuda::VirtualMemory::allow(*gpu_, info.probe.address, info.described_bytes));
     return reinterpret_cast<std::byte*>(info.probe.address);  // NOLINT: an address of the GPU's
   }
   auto& mapped = arena_->of[static_cast<std::size_t>(peer)];
   if (by_descriptor) {
     if (info.described_bytes < arena_->bytes) return cannot("its memory is shorter than this rank's");
-    auto fetched = fetch(info.descriptor);
-    if (!fetched) return std::move(fetched).error();
-    auto opened = cuda::VirtualMemory::open(gpu_, fetched->fd.get(), info.described_bytes);
+    auto fetched = TUTTI_TRY(fetch(info.descriptor));
+    auto opened = cuda::VirtualMemory::open(gpu_, fetched.fd.get(), info.described_bytes);
     if (!opened) return std::move(opened).error().during("map its descriptor (TUTTI_CUMEM_ENABLE=0 maps by CUDA IPC)");
     std::byte* const at = opened->data();
     mapped = *std::move(opened);
@@ -165,32 +154,29 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
   }
   if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->bytes)
     return cannot("its memory cannot be exported");
-  auto opened = cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle);
-  if (!opened) return std::move(opened).error();
-  std::byte* const at = opened->data();
-  mapped = *std::move(opened);
+  auto opened = TUTTI_TRY(cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle));
+  std::byte* const at = opened.data();
+  mapped = std::move(opened);
   return at;
 }
 
 Result<void> GpuProof::reach(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
   if (info.gpu == 0 || info.probe.address == 0) return cannot("that rank offers no memory");
-  auto current = cuda::Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
-  auto mapped = map(peer, info, same_process, fetch);
-  if (!mapped) return std::move(mapped).error();
-  std::byte* const theirs = *mapped;
+  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
+  auto mapped = TUTTI_TRY(map(peer, info, same_process, fetch));
+  std::byte* const theirs = mapped;
   arena_->at[static_cast<std::size_t>(peer)] = theirs;
   const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;
   };
-  if (auto read = copy(words_.device(), theirs); !read) return read;
+  TUTTI_TRY(copy(words_.device(), theirs));
   if (!holds(pattern(peer, -1))) return cannot("what is read there is not what that rank has written");
   const auto mine = pattern(peer, rank_);
   std::memcpy(words_.host(), mine.data(), mine.size());
   std::byte* const place = theirs + (static_cast<std::size_t>(rank_) + 1) * place_bytes;
-  if (auto written = copy(place, words_.device()); !written) return written;
+  TUTTI_TRY(copy(place, words_.device()));
   std::memset(words_.host(), 0, place_bytes);
-  if (auto read = copy(words_.device(), place); !read) return read;
+  TUTTI_TRY(copy(words_.device(), place));
   if (!holds(mine)) return cannot("what is written there does not stay");
   return {};
 }

@@ -57,9 +57,8 @@ std::optional<Error> GroupWatch::failed_here() const {
 /// A member that has left the parent may have met the others before.
 std::optional<Error> GroupWatch::failed_there(Rank rank) const {
   const AreaHeader& header = parent_.members().peers[static_cast<std::size_t>(rank)].area.header();
-  if (header.state.load(std::memory_order_acquire) == RankState::failed &&
-      !concerns(code_told(header.failure.load(std::memory_order_relaxed)),
-                header.culprit.load(std::memory_order_relaxed)))
+  if (header.state_now() == RankState::failed && !concerns(code_told(header.failure.load(std::memory_order_relaxed)),
+                                                           header.culprit.load(std::memory_order_relaxed)))
     return std::nullopt;
   return failure_of(parent_, rank);
 }

@@ -70,7 +70,7 @@ AreaShape Join::area_shape() const {
 Result<Progress> Join::advance() {
   if (state_ == State::begin) return start();
   if (state_ == State::meet || state_ == State::carrier || state_ == State::prove || state_ == State::reach) {
-    if (auto well = exchange_->look(); !well) return std::move(well).error();
+    TUTTI_TRY(exchange_->look());
     if (is_late()) return late();
   }
   if (state_ == State::meet) return advance_meeting();
@@ -108,26 +108,27 @@ void Join::note(Result<void> done) {
 
 /// Called when an exchange is complete.
 Result<Progress> Join::next() {
-  switch (state_) {
-    case State::greet:
-      note(read_hellos());
-      if (!several_users()) return describe();
-      try_sharing();
-      return Progress::moved;
-    case State::share: note(separate()); return describe();
-    case State::describe: note(machines_->take(options_.rank, exchange_->gathered())); return describe();
-    case State::locate:
-      note(take_addresses());
-      prove();
-      return Progress::moved;
-    case State::compare:
-      note(keep_proven());
-      reach();
-      return Progress::moved;
-    default: break;
+  if (state_ == State::greet) {
+    note(read_hellos());
+    if (!several_users()) return describe();
+    try_sharing();
+    return Progress::moved;
+  }
+  if (state_ == State::share) note(separate());
+  if (state_ == State::describe) note(machines_->take(options_.rank, exchange_->gathered()));
+  if (state_ == State::share || state_ == State::describe) return describe();
+  if (state_ == State::locate) {
+    note(take_addresses());
+    prove();
+    return Progress::moved;
+  }
+  if (state_ == State::compare) {
+    note(keep_proven());
+    reach();
+    return Progress::moved;
   }
   if (state_ == State::map) return take_map(exchange_->gathered()[0]);
-  if (auto agreement = agreed(); !agreement) return std::move(agreement).error();
+  TUTTI_TRY(agreed());
   return take_map(behind_first_init_result(exchange_->gathered()[0]));
 }
 
@@ -233,7 +234,7 @@ std::int64_t Join::poll_set(std::vector<PollItem>& items) const {
 }
 
 Result<void> Join::begin() {
-  if (auto serving = process_.serve(); !serving) return serving;
+  TUTTI_TRY(process_.serve());
   auto area = process_.make_area(area_shape());
   if (!area) return std::move(area).error();
   members_.area = *std::move(area);
@@ -259,19 +260,15 @@ Result<void> Join::begin() {
   put_text(info.host, process_.host);
   put_text(info.boot_id, process_.boot_id);
   const std::string host = host_identity(process_.config);
-  auto identity = sha256(std::as_bytes(std::span(host)));
-  if (!identity) return std::move(identity).error();
-  info.host_identity = *identity;
+  info.host_identity = TUTTI_TRY(sha256(std::as_bytes(std::span(host))));
   const std::string user = user_identity();
-  auto hashed = sha256(std::as_bytes(std::span(user)));
-  if (!hashed) return std::move(hashed).error();
-  info.user = *hashed;
+  info.user = TUTTI_TRY(sha256(std::as_bytes(std::span(user))));
   put_text(info.fd_server, process_.fd_server_name());
   auto transports = usable_transports(process_);
   if (!transports) return std::move(transports).error();
   info.transports = *transports;
   offer_gpu(info);
-  if (auto told = tell_place(info); !told) return told;
+  TUTTI_TRY(tell_place(info));
   exchange_->exchange(to_blob(info));
   return {};
 }
@@ -295,26 +292,23 @@ Result<void> Join::locate() {
     return {};
   }
   auto begin = [&]() -> Result<void> {
-    auto key = ConnectionKey::of(options_.id.secret);
-    if (!key) return std::move(key).error();
+    auto key = TUTTI_TRY(ConnectionKey::of(options_.id.secret));
     const AreaShape shape = area_shape();
     members_.sockets = static_cast<int>(process_.config.integer("TUTTI_SOCKET_NSOCKS"));
     members_.arrivals = std::make_shared<Arrivals>(
-        process_.system, *key,
+        process_.system, key,
         Arrivals::Bounds{
             .rank = options_.rank, .ranks = options_.ranks, .channels = shape.channels, .sockets = members_.sockets});
-    auto server = process_.connections();
-    if (!server) return std::move(server).error();
-    (*server)->expect(members_.arrivals);
-    auto own = process_.interfaces.get(process_.system, process_.config, process_.log);
-    if (!own) return std::move(own).error();
-    for (std::size_t i = 0; i < (*server)->addresses().size() && i < PeerAddresses::addresses_max; ++i) {
-      const SocketAddress& at = (*server)->addresses()[i];
+    auto server = TUTTI_TRY(process_.connections());
+    server->expect(members_.arrivals);
+    auto own = TUTTI_TRY(process_.interfaces.get(process_.system, process_.config, process_.log));
+    for (std::size_t i = 0; i < server->addresses().size() && i < PeerAddresses::addresses_max; ++i) {
+      const SocketAddress& at = server->addresses()[i];
       auto& told = located.addresses[i];
       put_text(told.host, at.host);
       told.port = at.port;
-      const auto known = std::ranges::find(*own, at.host, &OwnAddress::host);
-      if (known == own->end()) continue;
+      const auto known = std::ranges::find(own, at.host, &OwnAddress::host);
+      if (known == own.end()) continue;
       told.nic = static_cast<std::uint16_t>(known->nic);
       told.mbps = known->mbps;
       told.mtu = mtu_of(known->interface);
@@ -379,17 +373,17 @@ Result<void> Join::finish() {
 }
 
 Result<void> Join::get_ready() {
-  if (auto ready = make_gpu_context(*made_, std::move(gpu_start_)); !ready) return ready;
+  TUTTI_TRY(make_gpu_context(*made_, std::move(gpu_start_)));
   // All ranks have the same settings at this point, so all of them refuse.
-  if (auto good = made_->plans().check_settings(); !good) return good;
+  TUTTI_TRY(made_->plans().check_settings());
   const auto& m = made_->members();
   if (made_->spans_hosts()) {
     m.arrivals->wakes({m.area, &m.area->area.header().doorbell});
-    if (auto watching = process_.service.add(m.control); !watching) return watching;
+    TUTTI_TRY(process_.service.add(m.control));
   }
   const auto watch = std::make_shared<PeerWatch>(made_);
   made_->watched_by(watch);
-  if (auto watching = process_.service.add(watch); !watching) return watching;
+  TUTTI_TRY(process_.service.add(watch));
   process_.log.info(LogTopic::init, made_->who(), "{} ranks ready, {}, other processes' memory can{} be copied from",
                     m.ranks, m.oversubscribed ? "more ranks than cores" : "a core for each rank", m.pulls ? "" : "not");
   process_.log.info(LogTopic::topo, made_->who(), "levels: {}", text_of(m.map));

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/version.h"
+#include "base/build_id.h"
 #include "bootstrap/bootstrap.h"
 #include "call/operation.h"
 #include "comm/communicator.h"

@@ -37,10 +37,9 @@ constexpr const char* remedy =
 Result<std::string> job_digest(const LaunchInfo& launch, int nth) {
   const std::string text =
       fmt::format("{}|{}|{}|{}|{}", ::geteuid(), launch.job_named() ? "job" : "kin", launch.job, launch.ranks, nth);
-  auto digest = sha256(std::as_bytes(std::span(text)));
-  if (!digest) return std::move(digest).error();
+  auto digest = TUTTI_TRY(sha256(std::as_bytes(std::span(text))));
   std::string job = "tutti-";
-  for (int i = 0; i < 16; ++i) job += fmt::format("{:02x}", std::to_integer<unsigned>((*digest)[i]));
+  for (int i = 0; i < 16; ++i) job += fmt::format("{:02x}", std::to_integer<unsigned>(digest[i]));
   return job;
 }
 
@@ -61,16 +60,14 @@ class Search {
       : system_(system), launch_(launch), job_(std::move(job)) {}
 
   Result<Sight> look(std::int64_t deadline_ns) {
-    auto names = listeners_for_job(job_);
-    if (!names) return std::move(names).error();
+    auto names = TUTTI_TRY(listeners_for_job(job_));
     Sight sight;
-    for (const std::string& name : *names) {
+    for (const std::string& name : names) {
       if (others_.contains(name)) continue;
       if (system_.now_ns() >= deadline_ns) break;
-      auto call = call_job(name);
-      if (!call) return std::move(call).error();
-      if (call->outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
-      if (call->outcome == JobCall::Outcome::connected) count(sight, *std::move(call));
+      auto call = TUTTI_TRY(call_job(name));
+      if (call.outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
+      if (call.outcome == JobCall::Outcome::connected) count(sight, std::move(call));
     }
     return sight;
   }
@@ -95,9 +92,8 @@ Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int
   if (!job) return std::move(job).error();
   auto listener = listen_for_job(*job);
   if (!listener) return listener;
-  auto sight = Search(system, launch, *job).look(deadline_ns);
-  if (!sight) return std::move(sight).error();
-  if (sight->own > 1)  // the count includes this one
+  auto sight = TUTTI_TRY(Search(system, launch, *job).look(deadline_ns));
+  if (sight.own > 1)  // the count includes this one
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("another job of the same name is starting on this host: {}", remedy)};
   return listener;
@@ -174,29 +170,29 @@ Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std
   std::int64_t seen_since_ns = -1;
   std::int64_t retry_ns = retry_ns_min;
   for (std::int64_t now = system.now_ns(); now < deadline_ns; now = system.now_ns()) {
-    auto sight = search.look(deadline_ns);
-    if (!sight) return std::move(sight).error();
-    if (sight->empty())
+    auto sight = TUTTI_TRY(search.look(deadline_ns));
+    if (sight.empty())
       seen_since_ns = -1;
     else if (seen_since_ns < 0)
       seen_since_ns = now;
-    const std::int64_t seen_ns = sight->empty() ? 0 : now - seen_since_ns;
-    const bool cousin = sight->own == 0 && sight->cousins == 1 && seen_ns >= cousin_after_ns;
-    if (sight->own == 1 || cousin) {
-      auto id = ask(system, cousin ? sight->to_cousin : sight->to_own, launch.rank, deadline_ns);
-      if (!id) return std::move(id).error();
-      if (*id) return **std::move(id);
+    const std::int64_t seen_ns = sight.empty() ? 0 : now - seen_since_ns;
+    const bool cousin = sight.own == 0 && sight.cousins == 1 && seen_ns >= cousin_after_ns;
+    if (sight.own == 1 || cousin) {
+      auto id = TUTTI_TRY(ask(system, cousin ? sight.to_cousin : sight.to_own, launch.rank, deadline_ns));
+      if (id) return *std::move(id);
     } else if (seen_ns >= unclear_limit_ns) {
-      return unclear(*sight);
+      return unclear(sight);
     }
     system.poll({}, std::min(retry_ns, std::max<std::int64_t>(0, deadline_ns - system.now_ns())));
     retry_ns = std::min(retry_ns * 2, retry_ns_max);
   }
-  return Error{.code = Code::timeout,
-               .what = fmt::format("rank 0 of this {} job did not appear on this host; ranks on several hosts need "
-                                   "TUTTI_COMM_ID and TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE)",
-                                   launch.launcher),
-               .peer = 0};
+  return Error{
+      .code = Code::timeout,
+      .what = fmt::format("rank 0 of this {} job did not appear on this host; ranks on several hosts need "
+                          "TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE), and TUTTI_COMM_ID where the launcher "
+                          "gives no address",
+                          launch.launcher),
+      .peer = 0};
 }
 
 }  // namespace

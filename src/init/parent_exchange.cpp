@@ -66,7 +66,7 @@ Result<Progress> ParentExchange::turn() {
   auto progress = call_->advance();
   if (!progress || *progress != Progress::done) return progress;
   if (!in_rest_) {
-    if (auto read = read_heads(); !read) return std::move(read).error();
+    TUTTI_TRY(read_heads());
     if (rest_bytes_ > 0) {
       in_rest_ = true;
       sent_.assign(rest_bytes_, std::byte{});
@@ -100,7 +100,7 @@ Result<void> ParentExchange::read_heads() {
     Head& head = heads_[rank];
     std::memcpy(&head, block, sizeof head);
     const std::size_t most = head.state == State::failed ? first_bytes : BootstrapLimits{}.blob_bytes_max;
-    if (head.state < State::contributes || head.state > State::failed || head.bytes > most)
+    if (!head.state.checked() || head.state == State::idle || head.bytes > most)
       return Error{
           .code = Code::remote, .what = "a rank's part in an exchange cannot be read", .peer = static_cast<Rank>(rank)};
     const std::size_t first = std::min<std::size_t>(head.bytes, first_bytes);
@@ -111,7 +111,8 @@ Result<void> ParentExchange::read_heads() {
 }
 
 bool ParentExchange::all_ended() const {
-  return std::ranges::all_of(heads_, [](const Head& head) { return head.state > State::contributes; });
+  return std::ranges::all_of(
+      heads_, [](const Head& head) { return head.state == State::ended || head.state == State::failed; });
 }
 
 /// Of this rank's members; what other ranks exchanged among themselves is dropped.

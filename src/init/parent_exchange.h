@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/enumeration.h"
 #include "bootstrap/bootstrap.h"
 #include "call/held_operation.h"
 #include "comm/communicator.h"
@@ -39,10 +40,10 @@ class ParentExchange final : public Exchange {
   const Operation* current() const { return call_ ? &*call_ : nullptr; }
 
  private:
-  enum class State : std::uint32_t { idle, contributes, ended, failed };
+  enum class State : std::uint32_t { idle, contributes, ended, failed, last = failed };
   static constexpr std::size_t block_bytes = 1024;  // usually enough for a rank's contribution
   struct Head {
-    State state = State::idle;
+    Unchecked<State> state;
     std::uint32_t bytes = 0;  ///< of its contribution, or of the text of its error
     std::uint32_t code = 0;   ///< of its error
   };

@@ -12,9 +12,9 @@ namespace tutti {
 
 /// For example "100 x float32". `type` may be any number, because it may come from a peer.
 inline std::string amount(std::uint64_t bytes, std::uint32_t type) {
-  if (type >= data_type_count) return fmt::format("{} bytes of a type {}", bytes, type);
-  const auto known = static_cast<DataType>(type);
-  return fmt::format("{} x {}", bytes / size_of(known), name(known));
+  const auto known = enumerator<DataType>(type);
+  if (!known) return fmt::format("{} bytes of a type {}", bytes, type);
+  return fmt::format("{} x {}", bytes / size_of(*known), name(*known));
 }
 
 }  // namespace tutti

@@ -12,18 +12,12 @@ namespace tutti {
 int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank root, int input_block) {
   if (output_groups(collective, ranks, rank, root) == 0) return -1;
   const int own_group = rank * parts;
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::reduce:
-    case Collective::broadcast:
-    case Collective::scan: return input_block;
-    case Collective::all_gather:
-    case Collective::gather: return own_group + input_block;
-    case Collective::reduce_scatter:
-    case Collective::scatter: return input_block / parts == rank ? input_block - own_group : -1;
-    case Collective::all_to_all:  // the caller copies its input first
-    case Collective::ex_scan:     // likewise
-    case Collective::barrier: return -1;
+  switch (facts_of(collective).in_place) {
+    case InPlace::same: return input_block;
+    case InPlace::input_in_output: return own_group + input_block;
+    case InPlace::output_in_input: return input_block / parts == rank ? input_block - own_group : -1;
+    case InPlace::by_copy:
+    case InPlace::never: break;
   }
   return -1;
 }

@@ -43,41 +43,6 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-/// Number of groups in a rank's buffer; 0 if the collective gives the rank no such buffer. A barrier is an all-gather
-/// of groups without bytes: a rank that has every rank's token knows that every rank has entered.
-inline int input_groups(Collective collective, int ranks, Rank rank, Rank root) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::reduce:
-    case Collective::all_gather:
-    case Collective::gather:
-    case Collective::barrier:
-    case Collective::scan:
-    case Collective::ex_scan: return 1;
-    case Collective::reduce_scatter:
-    case Collective::all_to_all: return ranks;
-    case Collective::broadcast: return rank == root ? 1 : 0;
-    case Collective::scatter: return rank == root ? ranks : 0;
-  }
-  return 0;
-}
-inline int output_groups(Collective collective, int ranks, Rank rank, Rank root) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::broadcast:
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-    case Collective::scan: return 1;
-    case Collective::ex_scan: return rank == 0 ? 0 : 1;
-    case Collective::all_gather:
-    case Collective::all_to_all:
-    case Collective::barrier: return ranks;
-    case Collective::reduce: return rank == root ? 1 : 0;
-    case Collective::gather: return rank == root ? ranks : 0;
-  }
-  return 0;
-}
-
 /// The output block that shares memory with `input_block` when `rank` works in place; -1: none.
 int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank root, int input_block);
 

@@ -3,32 +3,25 @@
 namespace tutti {
 namespace {
 
-consteval bool numbers_are_places() {
-  int place = 0;
+consteval bool device_types_come_first() {
+  bool host = false;
 #define TUTTI_TYPE(group, enumerator, number, bytes, storage) \
-  if (number != place++) return false;
-#define TUTTI_HOST_TYPE TUTTI_TYPE
+  host = static_cast<int>(DataType::enumerator) >= device_type_count;
+#define TUTTI_DEVICE_TYPE(group, enumerator, number, bytes, storage) \
+  if (host || number != static_cast<int>(DataType::enumerator)) return false;
 #include "plan/types.inc"
   return true;
 }
-static_assert(numbers_are_places(), "types.inc is ordered by number");
+static_assert(device_types_come_first(), "the types of GPUs come first in types.inc, in the order of their numbers");
 
-consteval int device_types() {
-  int count = 0;
-#define TUTTI_TYPE(...) ++count;
-#include "plan/types.inc"
-  return count;
+consteval bool numbers_are_distinct() {
+  for (int i = 0; i < data_type_count; ++i)
+    if (const auto found = type_of_number(type_facts[i].number); !found || static_cast<int>(*found) != i) return false;
+  return true;
 }
-static_assert(device_types() == device_type_count);
+static_assert(numbers_are_distinct(), "two types of types.inc have one number");
 
 }  // namespace
-
-std::string_view name(Collective collective) {
-  static constexpr std::string_view names[] = {"all_reduce",     "reduce",     "broadcast", "all_gather",
-                                               "reduce_scatter", "all_to_all", "gather",    "scatter",
-                                               "barrier",        "scan",       "ex_scan"};
-  return names[static_cast<int>(collective)];
-}
 
 std::string_view name(DataType type) {
   return type_facts[static_cast<int>(type)].name;

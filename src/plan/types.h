@@ -4,32 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "plan/collectives.h"
+
 namespace tutti {
 
-using Rank = int;
-
-enum class Collective : std::uint8_t {
-  all_reduce,
-  reduce,
-  broadcast,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  gather,
-  scatter,
-  barrier,
-  scan,
-  ex_scan,
-};
-inline constexpr int collective_count = 11;
-
-/// Enumerators have NCCL's numbers; the C API passes them through.
+/// Dense, as tables and packed words need it; programs know the numbers of tuttiDataType_t.
 enum class DataType : std::uint8_t {
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) enumerator = (number),
-#define TUTTI_HOST_TYPE TUTTI_TYPE
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) enumerator,
 #include "plan/types.inc"
 };
 
@@ -38,18 +23,24 @@ enum class TypeGroup : std::uint8_t { integer, floating, small, complex };
 
 struct TypeFacts {
   TypeGroup group;
+  int number;  ///< tuttiDataType_t
   std::size_t bytes;
   std::string_view name;
 };
-/// By number.
 inline constexpr TypeFacts type_facts[] = {
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) {TypeGroup::group, bytes, #enumerator},
-#define TUTTI_HOST_TYPE TUTTI_TYPE
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) {TypeGroup::group, number, bytes, #enumerator},
 #include "plan/types.inc"
 };
 inline constexpr int data_type_count = std::size(type_facts);
-/// The first so many are those that GPUs compute with, too.
-inline constexpr int device_type_count = 12;
+template <>
+struct EnumBounds<DataType> {
+  static constexpr DataType first{}, last{data_type_count - 1};
+};
+/// The first so many are those that GPUs compute with, too. Their numbers are their places.
+inline constexpr int device_type_count = 0
+#define TUTTI_DEVICE_TYPE(...) +1  // NOLINT: one summand of many
+#include "plan/types.inc"
+    ;
 
 /// pre_mul_sum: each rank's input is multiplied by that rank's scalar, rounded to the type, then summed. Logical
 /// operators take every number but 0 for true, and give 0 or 1. user: a function of the program.
@@ -67,8 +58,9 @@ enum class ReduceOp : std::uint8_t {
   logical_or = 10,
   logical_xor = 11,
   user = 12,
+  last = user
 };
-inline constexpr int reduce_op_count = 13;
+inline constexpr int reduce_op_count = static_cast<int>(ReduceOp::last) + 1;
 /// The first so many are those that GPUs have, too.
 inline constexpr int device_op_count = 6;
 
@@ -89,6 +81,22 @@ constexpr std::size_t size_of(DataType type) {
 constexpr TypeGroup group_of(DataType type) {
   return type_facts[static_cast<int>(type)].group;
 }
+/// Its tuttiDataType_t.
+constexpr int number_of(DataType type) {
+  return type_facts[static_cast<int>(type)].number;
+}
+/// The type with that tuttiDataType_t, if there is one that is served everywhere.
+constexpr std::optional<DataType> device_type_of_number(int number) {
+  if (static_cast<unsigned>(number) < static_cast<unsigned>(device_type_count)) return static_cast<DataType>(number);
+  return std::nullopt;
+}
+/// The type with that tuttiDataType_t, if there is one.
+constexpr std::optional<DataType> type_of_number(int number) {
+  if (const auto type = device_type_of_number(number)) return type;
+  for (int i = device_type_count; i < data_type_count; ++i)
+    if (type_facts[i].number == number) return static_cast<DataType>(i);
+  return std::nullopt;
+}
 
 constexpr bool applies(ReduceOp op, DataType type) {
   const TypeGroup group = group_of(type);
@@ -97,35 +105,11 @@ constexpr bool applies(ReduceOp op, DataType type) {
   return group != TypeGroup::complex || (!in_order && op != ReduceOp::pre_mul_sum);
 }
 
-/// Prefix reductions: rank r gets the inputs of ranks 0 to r, or to r - 1, combined in the order of ranks.
-constexpr bool prefixes(Collective collective) {
-  return collective == Collective::scan || collective == Collective::ex_scan;
+constexpr std::string_view name(Collective collective) {  ///< "all_reduce"
+  return collective_names[static_cast<std::size_t>(collective)];
 }
-
-constexpr bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter || prefixes(collective);
-}
-
-/// Whether ReduceOp::avg is defined for it. Prefixes have no common number of inputs to divide by.
-constexpr bool averages(Collective collective) {
-  return reduces(collective) && !prefixes(collective);
-}
-
-/// Of a collective that reduces: how many ranks' inputs, from rank 0 on, are combined in `rank`'s output.
-constexpr int ranks_combined(Collective collective, int ranks, Rank rank) {
-  if (collective == Collective::scan) return rank + 1;
-  return collective == Collective::ex_scan ? rank : ranks;
-}
-
-constexpr bool rooted(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::scatter;
-}
-
-std::string_view name(Collective collective);  ///< "all_reduce"
-std::string_view name(DataType type);          ///< "float32"
-std::string_view name(ReduceOp op);            ///< "sum"
+std::string_view name(DataType type);  ///< "float32"
+std::string_view name(ReduceOp op);    ///< "sum"
 
 /// One level of the machine: rank → group, e.g. ranks of one host or of one NUMA node. Groups may differ in size.
 using Level = std::vector<int>;

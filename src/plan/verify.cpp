@@ -95,7 +95,7 @@ Result<void> Proof::run() {
   if (!std::ranges::is_sorted(in_order, {}, &Transfer::step)) std::ranges::stable_sort(in_order, {}, &Transfer::step);
   for (auto begin = in_order.begin(); begin != in_order.end();) {
     const auto end = std::find_if(begin, in_order.end(), [&](auto* t) { return t->step != (*begin)->step; });
-    if (auto done = step({begin, end}); !done) return done;
+    TUTTI_TRY(step({begin, end}));
     begin = end;
   }
   return {};
@@ -118,7 +118,7 @@ Result<void> Proof::step(std::span<const Transfer* const> transfers) {
   for (const Transfer* t : transfers) {
     const std::size_t at = cell(t->to, t->dst);
     if (landing_[at] == none) continue;  // handled together with another landing
-    if (auto landed = land(at); !landed) return landed;
+    TUTTI_TRY(land(at));
     landing_[at] = none;
   }
   return {};
@@ -195,18 +195,15 @@ std::string Proof::why_not_reduced() const {
 Contribution Proof::only_input(Rank rank, int block) const {
   const int parts = schedule_.parts();
   const int group = block / parts, part = block % parts;
-  switch (schedule_.collective()) {
-    case Collective::broadcast: return {schedule_.root(), block};
-    case Collective::scatter: return {schedule_.root(), rank * parts + part};
-    case Collective::all_to_all: return {group, rank * parts + part};
-    default: return {group, part};  // all-gather, gather, barrier
-  }
+  const CollectiveFacts& facts = facts_of(schedule_.collective());
+  return {facts.input == Holders::root ? schedule_.root() : group,
+          facts.input_groups == GroupCount::one ? part : rank * parts + part};
 }
 
 /// The input block that `rank`'s output `block` is a sum of, if the collective reduces.
 int Proof::summed_block(Rank rank, int block) const {
   const int parts = schedule_.parts();
-  return schedule_.collective() == Collective::reduce_scatter ? rank * parts + block % parts : block;
+  return facts_of(schedule_.collective()).input_groups == GroupCount::one ? block : rank * parts + block % parts;
 }
 
 /// Whether `term` is what the collective must give in `rank`'s output `block`.
@@ -290,7 +287,7 @@ bool Proof::in_rank_order() {
 
 Result<Meaning> verify(const Schedule& schedule, const NameOfWrite& name) {
   Proof proof(schedule);
-  if (auto ran = proof.run(); !ran) return std::move(ran).error();
+  TUTTI_TRY(proof.run());
   return proof.meaning(name ? name : [](int step, Rank, Ref) { return fmt::format("in step {}", step); });
 }
 

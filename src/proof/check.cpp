@@ -39,13 +39,11 @@ Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool 
     if (call.plans.size() != static_cast<std::size_t>(ranks) || schedule.ranks() != ranks)
       return refused(0, fmt::format("{} plans for {} ranks", call.plans.size(), ranks));
     for (Rank rank = 0; rank < ranks; ++rank)
-      if (auto good = proof::check_operands(schedule, call.plans[static_cast<std::size_t>(rank)], rank); !good)
-        return good;
-    if (auto good = alike(call.plans); !good) return good;
+      TUTTI_TRY(proof::check_operands(schedule, call.plans[static_cast<std::size_t>(rank)], rank));
+    TUTTI_TRY(alike(call.plans));
 
-    auto made = proof::outcome(schedule, terms.emplace_back(schedule));
-    if (!made) return std::move(made).error();
-    outputs.push_back(*std::move(made));
+    auto made = TUTTI_TRY(proof::outcome(schedule, terms.emplace_back(schedule)));
+    outputs.push_back(std::move(made));
     programs.push_back({.schedule = &schedule,
                         .plans = call.plans,
                         .in_place = &call.in_place,
@@ -53,7 +51,7 @@ Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool 
                         .outputs = &outputs.back()});
   }
   proof::Machine machine(programs, how, multiplied);
-  if (auto ran = machine.run(); !ran) return ran;
+  TUTTI_TRY(machine.run());
   look(machine);
   return {};
 }
@@ -67,7 +65,7 @@ Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const 
 
 Result<void> check(std::span<const CheckedCall> calls, const CheckCase& how) {
   const auto look = [](const proof::Machine&) {};
-  if (auto ran = run(calls, how, /*multiplied=*/false, look); !ran) return ran;
+  TUTTI_TRY(run(calls, how, /*multiplied=*/false, look));
   // What is offered depends on it.
   const bool sums = std::ranges::any_of(calls, [](const CheckedCall& c) { return reduces(c.schedule->collective()); });
   if (how.hosts.empty() || how.slots == 0 || !sums) return {};
@@ -93,8 +91,8 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
 std::vector<CheckCase> check_cases(Collective collective, int ranks, Access access) {
   const auto size = static_cast<std::size_t>(ranks);
   std::vector<std::vector<bool>> mixes{{}};
-  const bool copies_input = collective == Collective::all_to_all || collective == Collective::ex_scan;
-  if (!copies_input && collective != Collective::barrier) {
+  const InPlace in_place = facts_of(collective).in_place;
+  if (in_place != InPlace::by_copy && in_place != InPlace::never) {
     mixes.push_back(std::vector<bool>(size, true));
     if (ranks > 1 && !rooted(collective)) {  // in a rooted collective, only the root has both buffers
       mixes.push_back(std::vector<bool>(size));

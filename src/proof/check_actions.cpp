@@ -119,19 +119,18 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
   Terms& terms = *stage(l).program.terms;
   operands_.clear();
   for (const Place& p : plan(l).sources(a)) {
-    const auto term = read(l, a, p);
-    if (!term) return Error(term.error());
-    operands_.push_back(*term);
+    const auto term = TUTTI_TRY(read(l, a, p));
+    operands_.push_back(term);
   }
   Terms::Id result = terms.reduced(operands_);
-  if (auto right = halvings_right(l, a, result); !right) return std::move(right).error();
+  TUTTI_TRY(halvings_right(l, a, result));
   if (a.last) result = terms.finished(result);
   const Place& first = plan(l).sources(a)[0];
   for (const Place& p : plan(l).destinations(a)) {
     if (a.verb == Verb::copy && left_alone(l, first, p)) continue;
-    if (auto written = write(l, a, p, result); !written) return std::move(written).error();
+    TUTTI_TRY(write(l, a, p, result));
   }
-  if (auto offered = offer_blocks(l, a); !offered) return std::move(offered).error();
+  TUTTI_TRY(offer_blocks(l, a));
   return true;
 }
 
@@ -166,8 +165,11 @@ Cell& Machine::cell(const Channel& l, const Place& p) {
     case Where::output: return memory.at(l.rank, Buffer::output, block, l.tile);
     case Where::peer_input: return memory.at(p.peer, Buffer::input, block, l.tile);
     case Where::peer_output: return memory.at(p.peer, Buffer::output, block, l.tile);
-    default: return memory.at(l.rank, Buffer::scratch, block, l.tile);
+    case Where::scratch:
+    case Where::slot:
+    case Where::peer_line: break;
   }
+  return memory.at(l.rank, Buffer::scratch, block, l.tile);
 }
 
 Result<Slots::Item*> Machine::item(Channel& l, const Action& a, const Place& p, bool written) {
@@ -224,9 +226,8 @@ Result<Terms::Id> Machine::as_operand(Channel& l, const Action& a, const Place& 
 Result<void> Machine::write(Channel& l, const Action& a, const Place& p, Terms::Id term) {
   Cell* to = nullptr;
   if (p.where == Where::slot) {
-    const auto found = item(l, a, p, true);
-    if (!found) return Error(found.error());
-    to = &(*found)->cell;
+    const auto found = TUTTI_TRY(item(l, a, p, true));
+    to = &found->cell;
   } else {
     to = &cell(l, p);
   }

@@ -23,18 +23,12 @@ Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_
     const bool both = r.counts.input > 0 && r.counts.output > 0;
     if (both && static_cast<std::size_t>(rank) < in_place.size() && in_place[static_cast<std::size_t>(rank)]) {
       const auto own_group = static_cast<std::size_t>(rank) * schedule.parts();
-      switch (schedule.collective()) {
-        case Collective::all_reduce:
-        case Collective::reduce:
-        case Collective::broadcast:
-        case Collective::scan: r.output = r.input; break;
-        case Collective::all_gather:
-        case Collective::gather: r.input = r.output + own_group; break;
-        case Collective::reduce_scatter:
-        case Collective::scatter: r.output = r.input + own_group; break;
-        case Collective::all_to_all:
-        case Collective::ex_scan:
-        case Collective::barrier: break;
+      switch (facts_of(schedule.collective()).in_place) {
+        case InPlace::same: r.output = r.input; break;
+        case InPlace::input_in_output: r.input = r.output + own_group; break;
+        case InPlace::output_in_input: r.output = r.input + own_group; break;
+        case InPlace::by_copy:
+        case InPlace::never: break;
       }
     }
     ranks_.push_back(r);

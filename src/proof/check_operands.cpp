@@ -43,7 +43,8 @@ class Inspection {
       case Verb::wait_line:
         if (!line) return "this access reads no call descriptors";
         break;
-      default: return "no such action";
+      case Verb::copy:
+      case Verb::reduce: break;  // see pass()
     }
     if (!is_peer(a.peer)) return fmt::format("rank {} is not a peer", a.peer);
     const bool opens = a.verb == Verb::acquire || a.verb == Verb::peek;

@@ -111,27 +111,13 @@ void Terms::grow() {
 bool Terms::complete(Id id, Rank rank, int block) const {
   const int group = block / parts_;
   const int part = block % parts_;
-  switch (collective_) {
-    case Collective::broadcast: return id == raw(root_, block);
-    case Collective::all_gather:
-    case Collective::gather:
-    case Collective::barrier: return id == raw(group, part);
-    case Collective::scatter:
-    case Collective::all_to_all: {
-      const Rank from = collective_ == Collective::scatter ? root_ : group;
-      return id == raw(from, rank * parts_ + part);
-    }
-    case Collective::all_reduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-    case Collective::scan:
-    case Collective::ex_scan: break;
-  }
-  const int in_input = collective_ == Collective::reduce_scatter ? rank * parts_ + part : block;
+  const CollectiveFacts& facts = facts_of(collective_);
+  const int own = facts.input_groups == GroupCount::one ? part : rank * parts_ + part;
+  if (facts.computes == Computes::nothing) return id == raw(facts.input == Holders::root ? root_ : group, own);
   Sum expected{};
   const int combined = ranks_combined(collective_, ranks_, rank);
   for (Rank from = 0; from < combined; ++from)
-    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += nodes_[raw(from, in_input)].sum[i];
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += nodes_[raw(from, own)].sum[i];
   return !is_raw(id) && nodes_[id].sum == expected;
 }
 

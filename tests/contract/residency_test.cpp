@@ -2,6 +2,7 @@
 // with one fewer some order does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "algorithms/algorithm.h"

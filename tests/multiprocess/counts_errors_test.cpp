@@ -97,7 +97,7 @@ TEST(CountsArguments, OfEveryCallAreChecked) {
       refused("sendbuff is NULL", [](Passed& p) { p.send = nullptr; });
       refused("recvbuff is NULL", [](Passed& p) { p.recv = nullptr; });
       refused("comm is NULL", [](Passed& p) { p.comm = nullptr; });
-      refused("type 16", [](Passed& p) { p.type = tuttiNumTypes; });
+      refused("type " + std::to_string(tuttiNumTypes), [](Passed& p) { p.type = tuttiNumTypes; });
       if (function.has_op) refused("op 12", [](Passed& p) { p.op = tuttiNumOps; });
       if (function.has_root) refused("root -1", [](Passed& p) { p.root = -1; });
       if (function.has_root) refused("root 2", [](Passed& p) { p.root = 2; });

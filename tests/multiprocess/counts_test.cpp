@@ -138,7 +138,7 @@ Lists random_lists(std::uint64_t seed, int ranks) {
   lists.unit = static_cast<std::size_t>(random.chance(20) ? random.below(40) : random.below(5000));
   const std::array units = {std::size_t{1}, lists.destinations.size(), static_cast<std::size_t>(random.between(1, 9))};
   lists.units = units[static_cast<std::size_t>(random.below(3))];
-  lists.type = static_cast<tuttiDataType_t>(random.below(real_type_count));
+  lists.type = type_at(static_cast<std::size_t>(random.below(real_type_count)));
   return lists;
 }
 

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "plan/types.h"
+#include "support/elements.h"
 #include "support/gpu_ranks.h"
 
 namespace tutti::testing {
@@ -49,7 +50,7 @@ class Pair {
   Pair(CudaUser& user, std::vector<tuttiComm_t> comms) : user_(user), comms_(std::move(comms)) {}
 
   void run(tuttiDataType_t type, tuttiRedOp_t op, const std::string& what) {
-    const std::size_t bytes = size_of(static_cast<DataType>(type));
+    const std::size_t bytes = size_of(internal(type));
     const Operands operands = operands_of(bytes);
     const std::size_t size = operands.first.size(), count = size / bytes;
     std::vector<std::byte> on_host(size), on_gpu(size);

@@ -383,7 +383,7 @@ TEST_P(Messages, OfWrongArgumentsAreRefused) {
     EXPECT_TRUE(fails(tuttiIsend(&x, 1, tuttiInt32, TUTTI_ANY_SOURCE, 0, comm, &r), bad, "peer -1"));
     EXPECT_TRUE(fails(tuttiIsend(&x, 1, tuttiInt32, 0, -1, comm, &r), bad, "tag -1"));
     EXPECT_TRUE(fails(tuttiIsend(nullptr, 1, tuttiInt32, 0, 0, comm, &r), bad, "sendbuff is NULL"));
-    EXPECT_TRUE(fails(tuttiIsend(&x, 1, tuttiNumTypes, 0, 0, comm, &r), bad, "type 16"));
+    EXPECT_TRUE(fails(tuttiIsend(&x, 1, tuttiNumTypes, 0, 0, comm, &r), bad, "type " + std::to_string(tuttiNumTypes)));
     EXPECT_TRUE(fails(tuttiIsend(&x, SIZE_MAX / 2, tuttiInt32, 0, 0, comm, &r), bad, "count"));
     EXPECT_TRUE(fails(tuttiIsend(&x, 1, tuttiInt32, 0, 0, nullptr, &r), bad, "comm is NULL"));
     EXPECT_TRUE(fails(tuttiIsend(&x, 1, tuttiInt32, 0, 0, comm, nullptr), bad, "request is NULL"));

@@ -60,7 +60,7 @@ std::vector<Message> random_traffic(int ranks, std::uint64_t seed) {
     for (int to = 0; to < ranks; ++to) {
       if (random() % 2 == 0 && ranks > 1) continue;
       for (std::uint64_t n = 1 + random() % 3; n > 0; --n) {
-        Message message{.from = from, .to = to, .type = static_cast<tuttiDataType_t>(random() % real_type_count)};
+        Message message{.from = from, .to = to, .type = type_at(random() % real_type_count)};
         message.count = random_bytes(random) / size_of(message.type);
         message.send_memory = random() % 2 == 0 ? Memory::mapped : Memory::heap;
         message.recv_memory = random() % 2 == 0 ? Memory::mapped : Memory::heap;

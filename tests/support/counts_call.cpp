@@ -67,7 +67,7 @@ CountsCall random_counts_call(std::uint64_t seed, int ranks) {
   constexpr std::array kinds = {Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all, Kind::gather, Kind::scatter};
   Random random(seed);
   CountsCall call{.kind = kinds[static_cast<std::size_t>(random.below(5))],
-                  .type = static_cast<tuttiDataType_t>(random.below(real_type_count)),
+                  .type = type_at(static_cast<std::size_t>(random.below(real_type_count))),
                   .op = static_cast<Op>(random.below(op_count)),
                   .sizes = random.chance(5) ? Sizes::none : static_cast<Sizes>(random.between(1, sizes_count - 1)),
                   .placing = static_cast<Placing>(random.below(placing_count)),

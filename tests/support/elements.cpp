@@ -12,7 +12,7 @@ const char* name(Op op) {
 }
 
 const char* name(tuttiDataType_t type) {
-  return tutti::name(static_cast<DataType>(type)).data();  // a literal
+  return tutti::name(internal(type)).data();  // a literal
 }
 
 std::size_t size_of(tuttiDataType_t type) {

@@ -111,7 +111,7 @@ std::string name_of(const Set& set) {
 Call call_of(const Row& row, std::uint64_t seed) {
   const int ranks = row[d_ranks] + 1;
   const auto [kind, op] = what_of(row[d_what]);
-  Call call{.kind = kind, .type = static_cast<tuttiDataType_t>(row[d_type]), .op = op};
+  Call call{.kind = kind, .type = type_at(static_cast<std::size_t>(row[d_type])), .op = op};
   call.count = count_of(row[d_count], kind, call.type, ranks);
   call.values = reduces(kind) ? static_cast<Values>(row[d_values] + 1) : Values::bits;
   call.in_place = static_cast<InPlace>(row[d_in_place]);
@@ -125,7 +125,7 @@ Call call_of(const Row& row, std::uint64_t seed) {
 bool redundant(const Row& row) {
   const int ranks = row[d_ranks] + 1;
   const auto [kind, op] = what_of(row[d_what]);
-  const auto type = static_cast<tuttiDataType_t>(row[d_type]);
+  const auto type = type_at(static_cast<std::size_t>(row[d_type]));
   if (redundant_set(row)) return true;
   if (prefixes(kind) && op == Op::avg) return true;
   if (row[d_algorithm] > 0 && !serves_call(row[d_algorithm], kind, ranks)) return true;

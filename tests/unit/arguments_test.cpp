@@ -1,5 +1,7 @@
 #include "call/arguments.h"
 
+#include <climits>
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -89,9 +91,9 @@ TEST_F(Arguments, RootsTypesAndCountsAreInRange) {
   auto huge = call(Collective::all_gather, rank * count, 0);
   huge.count = ~std::size_t{0} / 2;
   EXPECT_EQ(check(huge), Code::invalid_argument);
-  EXPECT_FALSE(data_type(-1));
-  EXPECT_FALSE(data_type(data_type_count));
-  EXPECT_TRUE(data_type(0));
+  for (const int number : {-1, 12, 63, 68, INT_MAX, INT_MIN}) EXPECT_FALSE(data_type(number)) << number;
+  for (int place = 0; place < data_type_count; ++place)
+    EXPECT_EQ(*data_type(type_facts[place].number), static_cast<DataType>(place));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(PackedSignature, HoldsAllOfACall) {
           for (const std::uint32_t root : {0u, 63u})
             for (const std::uint32_t channels : {1u, 8u, 63u})
               for (const std::uint64_t count :
-                   {std::uint64_t{1}, std::uint64_t{65'535}, (std::uint64_t{1} << 39) - 1}) {
+                   {std::uint64_t{1}, std::uint64_t{65'535}, (std::uint64_t{1} << 38) - 1}) {
                 const Signature signature{.collective = static_cast<std::uint8_t>(collective),
                                           .type = static_cast<std::uint8_t>(type),
                                           .op = static_cast<std::uint8_t>(op),

@@ -118,7 +118,7 @@ struct CountsWorld {
     auto& memory = peers.emplace_back(static_cast<std::size_t>(shape.ranks));
     for (Rank peer = 0; peer < shape.ranks; ++peer) {
       const Request& theirs = requests[static_cast<std::size_t>(peer)];
-      const Share share = share_with(theirs, *theirs.layout, peer, rank);
+      const Share share = share_with(theirs, *theirs.layout, rank);
       memory[static_cast<std::size_t>(peer)] = {
           .input = const_cast<std::byte*>(theirs.input) + share.sent.begin * sizeof(std::int32_t),
           .output = theirs.output + share.received.begin * sizeof(std::int32_t)};
