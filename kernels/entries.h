@@ -223,29 +223,19 @@ static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Li
 
 /// The kernels, each for all types.
 enum class Body : std::uint8_t {
-  run_plan,  ///< executes the actions of any plan of Access::mapped or Access::slots
-  two_shot,  ///< all-reduce: each rank reduces its part of all inputs and stores it to all outputs; mapped
-  one_shot,  ///< small all-reduce: every rank stores everything to all inboxes
+#define TUTTI_KERNEL_BODY(name) name,
+#include "kernels/bodies.inc"
 };
-inline constexpr Body bodies[] = {Body::run_plan, Body::two_shot, Body::one_shot};
-
-/// "tutti_run_plan_float32". Reductions use the type's entry; a plan without reductions runs as uint8 for any type.
-constexpr const char* entry_name(Body body, DataType type) {
-  constexpr const char* names[][device_type_count] = {
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_run_plan_" #enumerator,
-      {
-#include "plan/types.inc"
-      },
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_two_shot_" #enumerator,
-      {
-#include "plan/types.inc"
-      },
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_one_shot_" #enumerator,
-      {
-#include "plan/types.inc"
-      },
+inline constexpr Body bodies[] = {
+#define TUTTI_KERNEL_BODY(name) Body::name,
+#include "kernels/bodies.inc"
+};
+constexpr const char* name(Body body) {
+  constexpr const char* names[] = {
+#define TUTTI_KERNEL_BODY(name) #name,
+#include "kernels/bodies.inc"
   };
-  return names[static_cast<int>(body)][static_cast<int>(type)];
+  return names[static_cast<int>(body)];
 }
 
 }  // namespace tutti::device

@@ -1,11 +1,9 @@
 // The entries of one body for one group of types. TUTTI_BODY and TUTTI_GROUP are set by the compiler's command line, so
 // that many groups can be compiled at once.
+#include "kernels/bodies.h"
 #include "kernels/cuda_block.cuh"
 #include "kernels/entries.h"
-#include "kernels/one_shot.h"
 #include "kernels/ops.h"
-#include "kernels/run_plan.h"
-#include "kernels/two_shot.h"
 
 #define TUTTI_JOIN(a, b) a##b
 #define TUTTI_NAME(body, type) TUTTI_JOIN(tutti_##body##_, type)
@@ -17,19 +15,26 @@
     ::tutti::device::body<storage>(block, shared, call);                           \
   }
 #define TUTTI_EXPAND(body, type, storage) TUTTI_DEFINE(body, type, storage)
-#define TUTTI_ENTRY(type, number, bytes, storage) TUTTI_EXPAND(TUTTI_BODY, type, storage)
+#define TUTTI_ENTRY(type, storage) TUTTI_EXPAND(TUTTI_BODY, type, storage)
 
 #define TUTTI_IS_integer 1
 #define TUTTI_IS_floating 2
 #define TUTTI_IS_small 3
 #define TUTTI_IS(group) TUTTI_JOIN(TUTTI_IS_, group)
+#define TUTTI_ENTRY_OF_integer(...)
+#define TUTTI_ENTRY_OF_floating(...)
+#define TUTTI_ENTRY_OF_small(...)
 #if TUTTI_IS(TUTTI_GROUP) == TUTTI_IS_integer
-#define TUTTI_INTEGER TUTTI_ENTRY
+#undef TUTTI_ENTRY_OF_integer
+#define TUTTI_ENTRY_OF_integer TUTTI_ENTRY
 #elif TUTTI_IS(TUTTI_GROUP) == TUTTI_IS_floating
-#define TUTTI_FLOATING TUTTI_ENTRY
+#undef TUTTI_ENTRY_OF_floating
+#define TUTTI_ENTRY_OF_floating TUTTI_ENTRY
 #elif TUTTI_IS(TUTTI_GROUP) == TUTTI_IS_small
-#define TUTTI_SMALL TUTTI_ENTRY
+#undef TUTTI_ENTRY_OF_small
+#define TUTTI_ENTRY_OF_small TUTTI_ENTRY
 #else
 #error "TUTTI_GROUP is an enumerator of TypeGroup"
 #endif
+#define TUTTI_DEVICE_TYPE(group, enumerator, number, bytes, storage) TUTTI_ENTRY_OF_##group(enumerator, storage)
 #include "plan/types.inc"

@@ -18,9 +18,8 @@
   TUTTI_IMAGE(body##_integer)  \
   TUTTI_IMAGE(body##_floating) \
   TUTTI_IMAGE(body##_small)
-TUTTI_IMAGES(run_plan)
-TUTTI_IMAGES(two_shot)
-TUTTI_IMAGES(one_shot)
+#define TUTTI_KERNEL_BODY(name) TUTTI_IMAGES(name)
+#include "kernels/bodies.inc"
 
 #define TUTTI_SPAN(name) std::span<const std::byte>(tutti_image_##name, tutti_image_end_##name)
 #define TUTTI_CHOOSE(body, group)                              \
@@ -34,9 +33,10 @@ std::span<const std::byte> kernel_image([[maybe_unused]] device::Body body, [[ma
 #if defined(TUTTI_KERNEL_IMAGES)
   const TypeGroup group = group_of(type);
   switch (body) {
-    case device::Body::run_plan: return TUTTI_CHOOSE(run_plan, group);
-    case device::Body::two_shot: return TUTTI_CHOOSE(two_shot, group);
-    case device::Body::one_shot: return TUTTI_CHOOSE(one_shot, group);
+// clang-format off
+#define TUTTI_KERNEL_BODY(name) case device::Body::name: return TUTTI_CHOOSE(name, group);
+#include "kernels/bodies.inc"
+    // clang-format on
   }
 #endif
   return {};

@@ -4,6 +4,7 @@
 #include <functional>
 #include <thread>
 
+#include "kernels/image.h"
 #include "support/gpu_meeting.h"
 #include "support/host_bodies.h"
 #include "support/thread_block.h"

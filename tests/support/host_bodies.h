@@ -3,30 +3,28 @@
 
 #include <vector>
 
+#include "kernels/bodies.h"
 #include "kernels/entries.h"
 #include "kernels/extent.h"
-#include "kernels/one_shot.h"
 #include "kernels/pass.h"
-#include "kernels/run_plan.h"
-#include "kernels/two_shot.h"
 #include "support/host_kernels.h"
 
 namespace tutti::testing {
 
 /// Shared memory of a block, for any body.
 struct BodyShared {
-  device::Shared<device::Body::run_plan> run_plan;
-  device::Shared<device::Body::two_shot> two_shot;
-  device::Shared<device::Body::one_shot> one_shot;
+#define TUTTI_KERNEL_BODY(name) device::Shared<device::Body::name> name;
+#include "kernels/bodies.inc"
   device::Operands rehearsal[2];
 };
 
 template <class T, device::Block B>
 void run_body_of(B& b, BodyShared& s, device::Body body, const device::Call& call) {
   switch (body) {
-    case device::Body::run_plan: return device::run_plan<T>(b, s.run_plan, call);
-    case device::Body::two_shot: return device::two_shot<T>(b, s.two_shot, call);
-    case device::Body::one_shot: return device::one_shot<T>(b, s.one_shot, call);
+// clang-format off
+#define TUTTI_KERNEL_BODY(name) case device::Body::name: return device::name<T>(b, s.name, call);
+#include "kernels/bodies.inc"
+    // clang-format on
   }
 }
 
@@ -86,8 +84,8 @@ void perform_as(B& b, BodyShared& s, device::Body body, const device::Call& call
 template <device::Block B>
 void perform(B& b, BodyShared& s, const Launch& launch) {
   switch (launch.type) {
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) \
-  case DataType::enumerator:                                  \
+#define TUTTI_DEVICE_TYPE(group, enumerator, number, bytes, storage) \
+  case DataType::enumerator:                                         \
     return perform_as<storage>(b, s, launch.body, *launch.call, launch.rehearsal);
 #include "plan/types.inc"
     default: return;  // of the host alone

@@ -1,4 +1,5 @@
 // Kernels on real threads.
+#include "kernels/image.h"
 #include "support/host_bodies.h"
 #include "support/thread_launch.h"
 

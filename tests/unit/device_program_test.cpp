@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "kernels/image.h"
 #include "kernels/run_plan.h"
 #include "support/plan_writer.h"
 

@@ -11,15 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr const char* name_of(device::Body body) {
-  switch (body) {
-    case device::Body::run_plan: return "run_plan";
-    case device::Body::two_shot: return "two_shot";
-    case device::Body::one_shot: return "one_shot";
-  }
-  return "";
-}
-
 constexpr const char* name_of(TypeGroup group) {
   return group == TypeGroup::floating ? "floating" : group == TypeGroup::small ? "small" : "integer";
 }
@@ -46,7 +37,7 @@ TEST(KernelImage, IsWhatWasCompiledLast) {
   for (const device::Body body : device::bodies)
     for (int i = 0; i < device_type_count; ++i) {
       const auto type = static_cast<DataType>(i);
-      const std::string path = folder + "/" + name_of(body) + "_" + name_of(group_of(type)) + ".fatbin";
+      const std::string path = folder + "/" + name(body) + "_" + name_of(group_of(type)) + ".fatbin";
       std::ifstream file(path, std::ios::binary);
       const std::string compiled{std::istreambuf_iterator<char>(file), {}};
       const auto image = kernel_image(body, type);
