@@ -19,6 +19,7 @@ tutti_test(host_staged_call_test SOURCES unit/host_staged_call_test.cpp LIBS tut
 tutti_test(scatter_gather_test SOURCES unit/scatter_gather_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(run_counts_test SOURCES unit/run_counts_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(mismatch_test SOURCES unit/mismatch_test.cpp LIBS tutti_submit LABELS unit)
+tutti_test(foreign_numbers_test SOURCES unit/foreign_numbers_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS unit)
 tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp unit/peer_address_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(control_links_test SOURCES simulated/control_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(starved_links_test SOURCES simulated/starved_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)

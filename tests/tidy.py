@@ -22,35 +22,7 @@ SOURCE_LINES_MAX = 400  # of what is built into the library
 FUNCTION_LINES_MAX = 70
 CODE = {".h", ".cpp", ".c", ".cu", ".cuh", ".inc"}
 
-# Patterns are split so that this file does not find itself.
-WORDS = {
-    r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b": "unfinished work: finish it, or leave it out",
-    r"(?<![\w.~})])/(?:wo" + r"rk|ro" + r"ot)/|\.lib" + r"rary\b": "a path of one machine",
-    r"(?i:\b(?:se" + r"ssions?|(?:sub)?ag" + r"ents?|LL" + r"Ms?)\b)": "the repository speaks of tutti alone",
-}
-# Names that the field has better ones for: old → new. Looked for in code, and where marked with a + in prose as well.
-OLD_NAMES = {
-    r"(?<!hn::)(?<!PCIe )\b(?:[Ll]" + r"anes?_?|Remote" + r"Lane)\b": "channel",
-    r"\bRe" + r"ach(?:::|Facts\b| (?:access|reach)\b)|\bforced_re" + r"ach_?\b": "Access",
-    r"+\b[Cc]all li" + r"nes?\b|\bCall" + r"Lines?\b|\bcall_" + r"lines?\b|\bBuffer" + r"Line\b": "call descriptor",
-    r"\bGpu" + r"Seat\b|\bGpu" + r"Team\b|\bGpu" + r"Meeting\b": "GpuContext, LaunchGroup, StreamOrder",
-    r"\bSta" + r"ged(?:Call|Batch|Buffers?)\b|\bStage" + r"Pool\b": "HostStagedCall, BouncePool",
-    r"\benum(?: class)? Sta" + r"ge\b": "State",
-    r"\benum(?: class)? Ro" + r"om\b|\bMemory" + r"Room\b": "buffer",
-    r"+\bGrave" + r"yard\b|\bbu" + r"ry\b": "deferred release",
-    r"\bWord" + r"Server\b|\bheader\.wo" + r"rds\b": "message",
-    r"\bca" + r"rds?\b": "NIC",
-    r"\bHe" + r"llo\b|\bLoca" + r"ted\b|\bVer" + r"dict\b": "PeerInfo, PeerAddresses, InitResult",
-    r"\bGa" + r"te\b|\bGu" + r"est\b": "Acceptor, AuthenticatedConnection",
-    r"\bRa" + r"ces?\b|\bRace" + r"Kind\b|\bTUTTI_RA" + r"CE\b": "autotune",
-    r"\bWi" + r"sh\b": "AlgorithmFilter",
-    r"\bTo" + r"uch\b|\ble" + r"nt_?\b": "AccessLease",
-    r"\bfen" + r"ced_?\b": "oversubscribed",
-    r"\bstream_by" + r"tes\w*\b": "nontemporal",
-    r"\b[Ff]are" + r"wells\b|\bre" + r"group\b|\bin" + r"sight\b": "PendingCloses, split, explain",
-    r"\b[Cc]r" + r"ews?_?\b|\bSp" + r"ell\b": "Workers, Sample",
-    r"+\blook_ar" + r"ound\b|\bint" + r"erests\(": "poll_peers, poll_set",
-}
+WORDS_FILE = pathlib.Path(__file__).with_name("tidy_words.txt")
 # SIMD, PCIe and NVIDIA's own words, where ours would be wrong.
 OLD_NAMES_ARE_RIGHT = re.compile(r"src/exec/\w+-inl\.h|src/topology/|tests/(?:unit/(?:topology|nvml)|fuzz/topology|machines)|tests/tidy")
 CLOCK = re.compile(r"\b(?:(?:steady|system|high_resolution)_clock|clock_gettime|gettimeofday)\b")
@@ -68,6 +40,10 @@ DESCRIPTOR_HOMES = ("src/base/descriptors.cpp",)
 PRINTS = re.compile(r"\b(?:std(?:err|out)|STD(?:ERR|OUT)_FILENO|std::w?c(?:err|out|log)|perror|v?[fd]?printf|f?puts|putchar|"
                     r"fmt::print(?:ln)?)\b")
 PRINT_HOMES = ("src/base/descriptors.cpp", "src/base/log.cpp")
+# Rooms to which numbers come from other processes; they become enumerators by base/enumeration.h alone.
+FOREIGN_NUMBERS = ("src/bootstrap/", "src/call/", "src/collective/", "src/comm/", "src/init/", "src/launch/", "src/net/",
+                   "src/place/", "src/transport/")
+ENUMERATION = re.compile(r"\benum(?: class)? (\w+)")
 SLEEP = re.compile(r"\b(?:sleep_for|this_thread::sleep_until|usleep|nanosleep|sleep(?=\s*\(\s*\d))\s*\(")
 
 found = []
@@ -222,6 +198,19 @@ def check_clocks(path, text):
             report(path, number, "ask the System for the time, so that tests can say what it is")
 
 
+def check_enumerators(texts):
+    """texts: by path. Names of types are enough: no enumeration has that of another kind of type."""
+    sources = {path: text for path, text in texts.items() if str(path.relative_to(ROOT)).startswith(("src/", "kernels/"))}
+    enumerations = {name for text in sources.values() for name in ENUMERATION.findall(bare(text))}
+    made = re.compile(rf"\bstatic_cast<(?:\w+::)*({'|'.join(sorted(enumerations)) or '(?!)'})>")
+    for path, text in sources.items():
+        if not str(path.relative_to(ROOT)).startswith(FOREIGN_NUMBERS):
+            continue
+        for number, line in enumerate(bare(text).splitlines(), 1):
+            for name in made.findall(line):
+                report(path, number, f"a number may come from anywhere here: enumerator<{name}>(), of base/enumeration.h")
+
+
 def is_argument(code, at, function):
     """Whether the place lies between the parentheses of a call of this function."""
     begin = code.rfind(function + "(", 0, at)
@@ -247,10 +236,24 @@ def check_descriptors(path, text):
             report(path, code.count("\n", 0, match.start()) + 1, f"{match.group()}: lines go through Log or LineWriter")
 
 
+def words():
+    """(where, pattern, why or the better word) of each line of the file."""
+    for line in WORDS_FILE.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            where, pattern, why = line.split("\t")
+            yield where, re.compile(pattern), why
+
+
+WORDS = list(words())
+
+
 def check_words(path, text):
-    for pattern, why in WORDS.items():
-        for match in re.finditer(pattern, text):
-            report(path, text.count("\n", 0, match.start()) + 1, f'"{match.group()}": {why}')
+    if path == WORDS_FILE:
+        return
+    for where, pattern, why in WORDS:
+        if where == "anywhere":
+            for match in pattern.finditer(text):
+                report(path, text.count("\n", 0, match.start()) + 1, f'"{match.group()}": {why}')
 
 
 def check_names(path, text):
@@ -258,9 +261,11 @@ def check_names(path, text):
     if OLD_NAMES_ARE_RIGHT.match(name) or path.suffix not in CODE | {".md"}:
         return
     code = bare(text) if path.suffix in CODE else ""
-    for pattern, better in OLD_NAMES.items():
-        looked_at = text if pattern.startswith("+") else code
-        for match in re.finditer(pattern.removeprefix("+"), looked_at):
+    for where, pattern, better in WORDS:
+        if where == "anywhere":
+            continue
+        looked_at = text if where == "prose" else code
+        for match in pattern.finditer(looked_at):
             report(path, looked_at.count("\n", 0, match.start()) + 1, f'"{match.group()}" is called {better} now')
 
 
@@ -340,6 +345,7 @@ def main():
         if path.suffix == ".md":
             check_links(path, text)
         check_words(path, text)
+    check_enumerators({path: text_of(path) for path in paths if path.suffix in CODE})
     check_listed(paths)
     check_rooms(paths, rooms)
     check_readme()

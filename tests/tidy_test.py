@@ -56,6 +56,14 @@ class Tidy(unittest.TestCase):
         self.one("src/topology/graph/a.h", '// A.\n#include "topology/search/rings.h"\n', "must not include")
         self.assertEqual(tidy({"src/net/a.h": "// A.\n#include <net/if.h>\n"}), [])
 
+    def test_wants_numbers_from_outside_checked(self):
+        kind = "src/base/kind.h", "// K.\nenum class Kind : int { a, last = a };\n"
+        cast = "// A.\nauto f(int x) { return static_cast<Kind>(x); }\n"
+        lines = tidy(dict([kind, ("src/net/a.h", cast)]))
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("src/net/a.h:2: a number may come from anywhere here: enumerator<Kind>()", lines[0])
+        self.assertEqual(tidy(dict([kind, ("src/plan/c.h", cast)])), [])
+
     def test_asks_for_a_row_for_each_room(self):
         self.one("src/attic/a.h", "// A.\n", "src/attic is no room")
 

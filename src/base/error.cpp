@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/enumeration.h"
+
 namespace tutti {
 
 std::string_view name(Code code) {
@@ -23,9 +25,8 @@ std::string_view name(Code code) {
 }
 
 Code code_told(std::uint32_t number) {
-  const auto code = static_cast<Code>(number);
-  const bool is_error = number > 0 && number <= static_cast<std::uint32_t>(Code::timeout) && code != Code::in_progress;
-  return is_error ? code : Code::remote;
+  const Code code = enumerator<Code>(number).value_or(Code::remote);
+  return code == Code::success || code == Code::in_progress ? Code::remote : code;
 }
 
 Error&& Error::during(std::string_view doing) && {

@@ -22,6 +22,7 @@ enum class Code : int {
   remote = 6,
   in_progress = 7,
   timeout = 8,
+  last = timeout
 };
 
 std::string_view name(Code code);

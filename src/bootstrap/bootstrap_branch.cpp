@@ -11,11 +11,9 @@ namespace tutti::bootstrap {
 
 Result<std::unique_ptr<Branch>> Branch::open(System& system, const std::string& host, const Secret& secret, int rank,
                                              int ranks, std::size_t blob_bytes_max) {
-  auto shared_listener = SharedListener::open(system, {.host = host});
-  if (!shared_listener) return std::move(shared_listener).error();
-  auto registration = SharedListener::enter(*shared_listener, secret);
-  if (!registration) return std::move(registration).error();
-  return std::unique_ptr<Branch>(new Branch(system, *std::move(registration), secret, rank, ranks, blob_bytes_max));
+  auto shared_listener = TUTTI_TRY(SharedListener::open(system, {.host = host}));
+  auto registration = TUTTI_TRY(SharedListener::enter(shared_listener, secret));
+  return std::unique_ptr<Branch>(new Branch(system, std::move(registration), secret, rank, ranks, blob_bytes_max));
 }
 
 Branch::Branch(System& system, const SharedListener::Registration& registration, const Secret& secret, int rank,
@@ -73,7 +71,13 @@ void Branch::obey(Child& child, const Frame& frame, std::vector<SharedFrame>& ri
     }
     case FrameKind::failure: return pass_on();  // read_failure makes an error of any body
     case FrameKind::bye: return lose(child, "it left", rising, /*left=*/true);
-    default: return lose(child, "it sent a frame of the wrong kind", rising);
+    case FrameKind::join:
+    case FrameKind::welcome:
+    case FrameKind::gathered:
+    case FrameKind::listens:
+    case FrameKind::unreachable:
+    case FrameKind::settled:
+    case FrameKind::excuse: return lose(child, "it sent a frame of the wrong kind", rising);
   }
 }
 

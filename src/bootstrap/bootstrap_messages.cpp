@@ -220,12 +220,12 @@ Bytes write_failure(const Error& error) {
 
 Error read_failure(const Bytes& body) {
   ByteReader reader(body);
-  const auto code = reader.number<std::int32_t>();
+  const auto code = reader.number<std::uint32_t>();
   const auto peer = reader.number<std::int32_t>();
   std::string words = words_from(reader);
-  const bool known = code_told(static_cast<std::uint32_t>(code)) == static_cast<Code>(code);
-  if (!reader.done() || !known || peer < -1) return malformed("failure");
-  return Error{.code = static_cast<Code>(code), .what = std::move(words), .peer = peer};
+  const Code known = code_told(code);
+  if (!reader.done() || static_cast<std::uint32_t>(known) != code || peer < -1) return malformed("failure");
+  return Error{.code = known, .what = std::move(words), .peer = peer};
 }
 
 }  // namespace tutti::bootstrap

@@ -42,17 +42,21 @@ Error mismatch(std::uint64_t sequence, int peer, const std::string& calls) {
 }  // namespace
 
 std::string call_text(const Signature& call) {
-  if (call.collective >= collective_count || call.type >= data_type_count || call.op >= reduce_op_count)
-    return fmt::format("call {} count={} type {} op {}", call.collective, call.count, call.type, call.op);
-  const auto collective = static_cast<Collective>(call.collective);
-  const auto type = name(static_cast<DataType>(call.type));
-  const auto form = static_cast<Form>(call.form);
+  const auto known_collective = enumerator<Collective>(call.collective);
+  const auto known_type = enumerator<DataType>(call.type);
+  const auto op = enumerator<ReduceOp>(call.op);
+  const auto form = enumerator<Form>(call.form);
+  if (!known_collective || !known_type || !op || !form)
+    return fmt::format("call {} count={} type {} op {} form {}", call.collective, call.count, call.type, call.op,
+                       call.form);
+  const Collective collective = *known_collective;
+  const auto type = name(*known_type);
   if (form == Form::scatter_gather)
     return fmt::format("ScatterGather unitcount={} {} lists {:08x}", call.count, type, call.root);
   if (collective == Collective::barrier) return "Barrier";
   std::string text = form == Form::counts ? fmt::format("{}V {}", words(name(collective)), type)
                                           : fmt::format("{} count={} {}", words(name(collective)), call.count, type);
-  if (reduces(collective)) text += fmt::format(" {}", name(static_cast<ReduceOp>(call.op)));
+  if (reduces(collective)) text += fmt::format(" {}", name(*op));
   if (rooted(collective)) text += fmt::format(" root={}", call.root);
   if (form == Form::device) text += " on device memory";
   return text;

@@ -70,7 +70,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
 Result<Collective> collective_named(const char* word) {
   std::string known;
   for (int i = 0; i < collective_count; ++i) {
-    const auto collective = static_cast<Collective>(i);
+    const Collective collective = *enumerator<Collective>(static_cast<std::uint64_t>(i));
     if (word != nullptr && plain(word) == plain(name(collective))) return collective;
     known += fmt::format("{}{}", i == 0 ? "" : ", ", name(collective));
   }

@@ -103,7 +103,7 @@ void Mailbox::take(Unexpected& unexpected, const std::shared_ptr<Message>& messa
   const std::size_t space = message->envelope.bytes;
   const DataType type = message->envelope.type;
   message->envelope = {
-      .source = from, .tag = header.tag, .bytes = header.bytes, .type = static_cast<DataType>(header.type)};
+      .source = from, .tag = header.tag, .bytes = header.bytes, .type = enumerator<DataType>(header.type).value()};
   if (header.bytes > space || message->envelope.type != type)
     message->error =
         Error{.code = Code::invalid_usage,
@@ -219,7 +219,7 @@ std::optional<MessageEnvelope> Mailbox::probe(Rank source, int tag) {
   return MessageEnvelope{.source = found->from,
                          .tag = found->header.tag,
                          .bytes = found->header.bytes,
-                         .type = static_cast<DataType>(found->header.type)};
+                         .type = enumerator<DataType>(found->header.type).value()};
 }
 
 std::optional<MessageEnvelope> Mailbox::probe_to_the_end(Rank source, int tag) {
@@ -278,7 +278,7 @@ std::optional<Error> Mailbox::look() {
     // What it had sent may have come since the last advance.
     for (std::uint64_t before = moves_ - 1; moves_ != before;) {
       before = moves_;
-      if (auto went = exchange(rank); !went) return std::move(went).error();
+      TUTTI_TRY(exchange(rank));
     }
     if (needs(rank)) return why;
     last = std::move(why);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/enumeration.h"
 #include "call/background.h"
 #include "collective/sender_memory.h"
 #include "comm/communicator.h"
@@ -75,9 +76,10 @@ class Mailbox final : public Background {
   static bool has_mail(Communicator& communicator);
 
  private:
-  enum class Kind : std::uint32_t { small = 1, offer, wanted, data, taken };
+  enum class Kind : std::uint32_t { small = 1, offer, wanted, data, taken, first = small, last = taken };
+  /// From a peer; sound once open_packet has looked at it.
   struct Header {
-    Kind kind = Kind::small;
+    Unchecked<Kind> kind;
     std::uint32_t type = 0;
     std::int32_t tag = 0;
     std::uint64_t bytes = 0;  ///< of the message

@@ -33,7 +33,7 @@ Receiver& Mailbox::receiver(Rank peer) {
 Result<void> Mailbox::advance() {
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
     if (rank == communicator_.rank()) continue;
-    if (auto went = exchange(rank); !went) return went;
+    TUTTI_TRY(exchange(rank));
   }
   for (auto each = fetches_.begin(); each != fetches_.end();) {
     if (each->header.carried.carry == Carry::slots) {
@@ -83,24 +83,23 @@ Result<void> Mailbox::push(Rank to) {
   if (peer.outbox.empty() && peer.unflushed.empty()) return {};
   Sender& sender = this->sender(to);
   while (!peer.outbox.empty()) {
-    auto slot = sender.acquire();
-    if (!slot) return std::move(slot).error();
-    if (slot->empty()) break;
+    auto slot = TUTTI_TRY(sender.acquire());
+    if (slot.empty()) break;
     Outgoing& out = peer.outbox.front();
     std::size_t used = 0;
     if (!out.begun) {
-      std::memcpy(slot->data(), &out.header, sizeof out.header);
+      std::memcpy(slot.data(), &out.header, sizeof out.header);
       used = sizeof out.header;
       out.begun = true;
       if (out.message) out.message->begun = true;
     }
     if (used == 0 || !remote(to)) {
-      const std::size_t piece = std::min(slot->size() - used, out.bytes - out.moved);
-      if (piece > 0) std::memcpy(slot->data() + used, out.payload + out.moved, piece);
+      const std::size_t piece = std::min(slot.size() - used, out.bytes - out.moved);
+      if (piece > 0) std::memcpy(slot.data() + used, out.payload + out.moved, piece);
       out.moved += piece;
       used += piece;
     }
-    if (auto sent = sender.commit(used); !sent) return sent;
+    TUTTI_TRY(sender.commit(used));
     ++moves_;
     if (out.moved < out.bytes) continue;
     if (out.header.kind == Kind::offer)
@@ -109,9 +108,8 @@ Result<void> Mailbox::push(Rank to) {
       peer.unflushed.push_back(std::move(out.message));
     peer.outbox.pop_front();
   }
-  auto flushed = sender.flush();
-  if (!flushed) return std::move(flushed).error();
-  if (!*flushed) return {};
+  auto flushed = TUTTI_TRY(sender.flush());
+  if (!flushed) return {};
   for (const auto& message : peer.unflushed)
     end(*message, message->error ? Message::State::failed : Message::State::done);
   peer.unflushed.clear();
@@ -132,7 +130,7 @@ Result<void> Mailbox::pull(Rank from) {
     if (slot->data() == nullptr) return {};
     std::span<const std::byte> bytes = *slot;
     if (!incoming.begun) {
-      if (auto opened = open_packet(from, bytes); !opened) return opened;
+      TUTTI_TRY(open_packet(from, bytes));
       bytes = bytes.subspan(sizeof(Header));
     }
     const bool has_payload = incoming.header.kind == Kind::small || incoming.header.kind == Kind::data;
@@ -140,10 +138,10 @@ Result<void> Mailbox::pull(Rank from) {
     if (bytes.size() > left) return nonsense("it is longer than its header says");
     if (!bytes.empty()) std::memcpy(incoming.into + incoming.moved, bytes.data(), bytes.size());
     incoming.moved += bytes.size();
-    if (auto freed = receiver.release(); !freed) return freed;
+    TUTTI_TRY(receiver.release());
     ++moves_;
     if (has_payload && incoming.moved < incoming.header.bytes) continue;
-    if (auto closed = close_packet(from); !closed) return closed;
+    TUTTI_TRY(close_packet(from));
     ++packets;
   }
   return {};
@@ -167,18 +165,18 @@ Result<void> Mailbox::open_packet(Rank from, std::span<const std::byte> bytes) {
   incoming = {.begun = true};
   std::memcpy(&incoming.header, bytes.data(), sizeof incoming.header);
   const Header& header = incoming.header;
-  if (header.type >= data_type_count || header.tag < 0 || header.carried.carry > Carry::pull ||
+  const auto kind = header.kind.checked();
+  if (!kind) return nonsense("its kind is unknown");
+  if (!enumerator<DataType>(header.type) || !header.carried.carry.checked() || header.tag < 0 ||
       header.bytes > PTRDIFF_MAX)
     return nonsense("its header is wrong");
   const bool by_address = header.carried.carry != Carry::slots;
-  if (by_address && (header.kind != Kind::offer || remote(from))) return nonsense("its data cannot be reached");
-  switch (header.kind) {
+  if (by_address && (*kind != Kind::offer || remote(from))) return nonsense("its data cannot be reached");
+  switch (*kind) {
     case Kind::small: {
       constexpr std::size_t small_bytes_most = 16 * 1024;
       if (header.bytes > small_bytes_most) return nonsense("it is too long to be small");
-      auto kept = keep(from, header);
-      if (!kept) return std::move(kept).error();
-      incoming.small = *kept;
+      incoming.small = TUTTI_TRY(keep(from, header));
       incoming.into = incoming.small->data.data();
       arrived(*incoming.small);
       return {};
@@ -188,7 +186,7 @@ Result<void> Mailbox::open_packet(Rank from, std::span<const std::byte> bytes) {
     case Kind::wanted:
     case Kind::taken: return {};
   }
-  return nonsense("its kind is unknown");
+  return {};
 }
 
 /// The data of a message that this rank has asked for.
@@ -210,7 +208,7 @@ Result<void> Mailbox::close_packet(Rank from) {
   Unexpected* const small = incoming.small;
   const std::shared_ptr<Message> data_of = std::move(incoming.data_of);
   incoming = {};
-  switch (header.kind) {
+  switch (header.kind.checked().value()) {
     case Kind::small:
       small->whole = true;
       if (const auto message = std::move(small->taken_by)) {
@@ -220,10 +218,9 @@ Result<void> Mailbox::close_packet(Rank from) {
       }
       return {};
     case Kind::offer: {
-      auto kept = keep(from, header);
-      if (!kept) return std::move(kept).error();
-      (*kept)->whole = true;
-      arrived(**kept);
+      auto kept = TUTTI_TRY(keep(from, header));
+      kept->whole = true;
+      arrived(*kept);
       return {};
     }
     case Kind::data: end(*data_of, Message::State::done); return {};
@@ -259,7 +256,7 @@ Result<bool> Mailbox::ask_instead(Fetch& fetch, Error why) {
   if (!note_refusal(communicator_, why)) return why;
   fetch.header.carried.carry = Carry::slots;
   reply(fetch.from, Kind::wanted, fetch.header);
-  if (auto pushed = push(fetch.from); !pushed) return std::move(pushed).error();
+  TUTTI_TRY(push(fetch.from));
   return false;
 }
 

@@ -38,7 +38,7 @@ PointToPoint::PointToPoint(Communicator& communicator, std::span<const PeerReque
 
 Result<Progress> PointToPoint::advance() {
   if (!self_done_) {
-    if (auto copied = to_self(); !copied) return std::move(copied).error();
+    TUTTI_TRY(to_self());
     self_done_ = true;
   }
   Progress progress = Progress::blocked;
@@ -50,9 +50,8 @@ Result<Progress> PointToPoint::advance() {
     if (*moved == Progress::moved) progress = Progress::moved;
     done = done && queue.next == queue.requests.size();
   }
-  auto flushed = flush();
-  if (!flushed) return std::move(flushed).error();
-  if (!done || !*flushed) return progress;
+  auto flushed = TUTTI_TRY(flush());
+  if (!done || !flushed) return progress;
   lease_.reset();
   return Progress::done;
 }
@@ -88,7 +87,7 @@ std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
 }
 
 Result<void> PointToPoint::to_self() {
-  if (auto match = check_self_messages(self_sends_, self_receives_, communicator_.rank()); !match) return match;
+  TUTTI_TRY(check_self_messages(self_sends_, self_receives_, communicator_.rank()));
   for (std::size_t k = 0; k < self_sends_.size(); ++k) {
     if (self_sends_[k]->bytes > 0) std::memmove(self_receives_[k]->data, self_sends_[k]->data, self_sends_[k]->bytes);
     end(*self_receives_[k]);
@@ -117,9 +116,8 @@ Result<Progress> PointToPoint::send(Queue& queue) {
   Sender& sender = *communicator_.channels().point_to_point().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) {
-    auto taken = sender.settled();
-    if (!taken) return std::move(taken).error();
-    if (!*taken) return Progress::blocked;
+    auto taken = TUTTI_TRY(sender.settled());
+    if (!taken) return Progress::blocked;
     if (sender.refused())
       queue.by_reference = false;  // the data follows in slots
     else
@@ -127,14 +125,13 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     return Progress::moved;
   }
   if (!queue.begun && has_left(communicator_, queue.peer)) return left(queue.peer);
-  auto slot = sender.acquire();
-  if (!slot) return std::move(slot).error();
-  if (slot->empty()) return Progress::blocked;
+  auto slot = TUTTI_TRY(sender.acquire());
+  if (slot.empty()) return Progress::blocked;
 
   std::size_t used = 0;
   if (!queue.begun) {
     const Header header = header_of(request);
-    std::memcpy(slot->data(), &header, sizeof header);
+    std::memcpy(slot.data(), &header, sizeof header);
     used = sizeof header;
     queue.begun = true;
     queue.by_reference = header.carried.carry != Carry::slots;
@@ -143,12 +140,12 @@ Result<Progress> PointToPoint::send(Queue& queue) {
   // Between hosts messages carry no length, so the header is sent alone: the receiver may expect a different length.
   const bool alone = used > 0 && communicator_.members().peers[queue.peer].remote();
   if (!queue.by_reference && !alone) {
-    const std::size_t piece = std::min(slot->size() - used, request.bytes - queue.moved);
-    if (piece > 0) std::memcpy(slot->data() + used, request.data + queue.moved, piece);
+    const std::size_t piece = std::min(slot.size() - used, request.bytes - queue.moved);
+    if (piece > 0) std::memcpy(slot.data() + used, request.data + queue.moved, piece);
     queue.moved += piece;
     used += piece;
   }
-  if (auto sent = sender.commit(used); !sent) return std::move(sent).error();
+  TUTTI_TRY(sender.commit(used));
   if (!queue.by_reference && queue.moved == request.bytes) finish(queue);
   return Progress::moved;
 }
@@ -159,6 +156,9 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
         .code = Code::invalid_usage,
         .what = fmt::format("rank {} sends {}, but rank {} receives {}", queue.peer, amount(header.bytes, header.type),
                             communicator_.rank(), amount(request.bytes, static_cast<std::uint32_t>(request.type)))};
+  if (!header.carried.carry.checked())
+    return Error{.code = Code::remote,
+                 .what = "the header of a message is wrong: it says nothing of where its data is"};
   queue.begun = true;
   queue.by_reference = header.carried.carry != Carry::slots;
   note_carrier(queue.peer, header);
@@ -194,7 +194,7 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
     Header header;
     if (data.size() < sizeof header) return Error{.code = Code::remote, .what = "a message has no header"};
     std::memcpy(&header, data.data(), sizeof header);
-    if (auto opened = open(queue, request, header); !opened) return std::move(opened).error();
+    TUTTI_TRY(open(queue, request, header));
     // The slot is released once the data has been read, or has been refused.
     if (header.carried.carry != Carry::slots) return Progress::moved;
     data = data.subspan(sizeof header);
@@ -203,7 +203,7 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
     return Error{.code = Code::remote, .what = "a message is longer than its header says"};
   if (!data.empty()) std::memcpy(request.data + queue.moved, data.data(), data.size());
   queue.moved += data.size();
-  if (auto freed = receiver.release(); !freed) return std::move(freed).error();
+  TUTTI_TRY(receiver.release());
   if (queue.moved == request.bytes) finish(queue);
   return Progress::moved;
 }
@@ -211,15 +211,14 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
 Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequest& request) {
   const std::size_t piece = std::min(limits::pass_bytes, request.bytes - queue.moved);
   if (auto copied = queue.memory.copy(queue.moved, {request.data + queue.moved, piece}); !copied) {
-    if (auto refused = refuse(queue, std::move(copied).error()); !refused) return std::move(refused).error();
+    TUTTI_TRY(refuse(queue, std::move(copied).error()));
     return Progress::moved;
   }
   queue.moved += piece;
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed the data read here.
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
-  if (auto freed = communicator_.channels().point_to_point().receivers[queue.peer]->release(); !freed)
-    return std::move(freed).error();
+  TUTTI_TRY(communicator_.channels().point_to_point().receivers[queue.peer]->release());
   finish(queue);
   return Progress::moved;
 }

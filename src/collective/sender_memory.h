@@ -5,17 +5,18 @@
 #include <cstdint>
 #include <span>
 
+#include "base/enumeration.h"
 #include "base/host.h"
 #include "comm/communicator.h"
 #include "comm/peer_windows.h"
 
 namespace tutti {
 
-enum class Carry : std::uint32_t { slots, window, pull };
+enum class Carry : std::uint32_t { slots, window, pull, last = pull };
 
-/// What a message's header says of its data. From a peer: `carry` may be any number.
+/// What a message's header says of its data.
 struct Carried {
-  Carry carry = Carry::slots;
+  Unchecked<Carry> carry;
   BufferDescriptor buffer;
 };
 

@@ -40,9 +40,8 @@ Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
   System& system = communicator_.process().system;
   const std::int64_t end_ns = system.now_ns() + limit_ns;
   for (bool first = true;; first = false) {
-    auto all = poll_peers(/*ask=*/first);
-    if (!all) return std::move(all).error();
-    if (*all || communicator_.failed() || system.now_ns() >= end_ns) return {};
+    auto all = TUTTI_TRY(poll_peers(/*ask=*/first));
+    if (all || communicator_.failed() || system.now_ns() >= end_ns) return {};
     system.poll({}, nap_ns);
   }
 }
@@ -51,7 +50,7 @@ Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
 Result<bool> CallComparison::poll_peers(bool ask) {
   const std::lock_guard lock(mutex_);
   tell_all(ask);
-  if (auto compared = compare_all(); !compared) return std::move(compared).error();
+  TUTTI_TRY(compare_all());
   for (const Compared& with : compared_)
     if (with.ahead)
       return more_calls(own(history_.latest()), {with.rank, with.ahead->sequence(), with.ahead->last.signature});
@@ -69,9 +68,8 @@ std::optional<Error> CallComparison::left_early(Rank peer) {
 }
 
 Result<void> CallComparison::compare_all() {
-  if (auto checked = check_calls(); !checked) return checked;
-  for (Compared& with : compared_)
-    if (auto compared = compare(with); !compared) return compared;
+  TUTTI_TRY(check_calls());
+  for (Compared& with : compared_) TUTTI_TRY(compare(with));
   return {};
 }
 
@@ -97,11 +95,11 @@ Result<void> CallComparison::compare(Compared& with) {
   // In this order: else a summary kept for a call that this rank has made meanwhile would hide the latest one.
   if (with.ahead && with.ahead->sequence() <= latest) {
     const CallSummary reached = *std::exchange(with.ahead, std::nullopt);
-    if (auto checked = check(with, reached); !checked) return checked;
+    TUTTI_TRY(check(with, reached));
   }
   if (theirs && !with.differing && theirs->sequence() > with.agreed) {
     if (theirs->sequence() <= latest) {
-      if (auto checked = check(with, *theirs); !checked) return checked;
+      TUTTI_TRY(check(with, *theirs));
     } else if (!with.ahead) {
       with.ahead = theirs;
     }
@@ -155,7 +153,7 @@ Result<void> CallComparison::check_calls() {
 }
 
 Result<void> CallComparison::check_leaver(const Compared& with, const CallSummary& theirs) const {
-  const bool left = header(with.rank).state.load(std::memory_order_acquire) == RankState::closed;
+  const bool left = header(with.rank).state_now() == RankState::closed;
   const std::uint64_t latest = history_.latest();
   // Read the summary again: one that was read before the state may not be the last.
   const auto last = left ? header(with.rank).calls.load() : std::nullopt;
@@ -167,7 +165,7 @@ Result<void> CallComparison::check_leaver(const Compared& with, const CallSummar
 /// To be called before the summary is read: an answer that arrives in between would count although it was not compared.
 void CallComparison::note_state(Compared& with) const {
   const AreaHeader& theirs = header(with.rank);
-  with.ended = theirs.state.load(std::memory_order_acquire) != RankState::open;
+  with.ended = theirs.state_now() != RankState::open;
   // A remote peer may have made more calls since its last summary, so it must have answered.
   const bool asked = communicator_.members().peers[with.rank].remote();
   with.answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;

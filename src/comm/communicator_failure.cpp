@@ -23,10 +23,10 @@ Error Communicator::understood(Error error) const {
   if (error.peer < 0 || error.peer >= ranks() || error.peer == rank()) return error;
   // Some calls learn of a process's end when they map or copy its memory. It may have left the reason before it ended.
   const auto& peer = members_.peers[error.peer];
-  const auto state = peer.area.header().state.load(std::memory_order_acquire);
+  const auto state = peer.area.header().state_now();
   // What a rank that has failed or is lost does not finish is a consequence of that.
   const bool told = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
-                    state == RankState::silent;
+                    state == RankState::silent || state == RankState::damaged;
   if (error.code == Code::remote && told)
     if (auto cause = failure_of(*this, error.peer)) return *std::move(cause);
   // ECONNREFUSED: nobody serves its segments any more, as after exec.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/enumeration.h"
 #include "base/fixed_text.h"
 #include "base/host.h"
 
@@ -25,17 +26,14 @@ constexpr std::int64_t tick_ns = 50'000'000;         // looks while a rank is la
 constexpr std::int64_t slack_ns = 20'000'000;        // a thread that may run wakes this much late
 constexpr std::size_t head_bytes = 12;               // state, kind, length of the text
 constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
-/// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
-/// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `hearsay` a Hearsay.
-enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5, hearsay = 6 };
 constexpr std::size_t frame_text_max = std::max(Hearsay::bytes_max, RankEnd::bytes_max);
 constexpr std::size_t marks_max = 64;  // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
-std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t kind, std::span<const std::byte> text) {
+std::shared_ptr<const Bytes> frame_of(RankState state, ControlFrame kind, std::span<const std::byte> text) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
-  writer.number(kind);
+  writer.number(static_cast<std::uint32_t>(kind));
   writer.sized(text);
   return std::make_shared<const Bytes>(std::move(writer).take());
 }
@@ -81,7 +79,7 @@ ControlLinks::ControlLinks(System& system, std::vector<Link> links, std::int64_t
 void ControlLinks::announce(const RankEnd& end) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(announced_, true)) return;
-  const auto frame = frame_of(end.state, 0, end.encode());
+  const auto frame = frame_of(end.state, ControlFrame{}, end.encode());
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -91,7 +89,7 @@ void ControlLinks::announce(const RankEnd& end) {
 
 void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   const std::lock_guard lock(mutex_);
-  const auto frame = frame_of(RankState::open, asks ? ask : summary, text_of(summary_now));
+  const auto frame = frame_of(RankState::open, asks ? ControlFrame::ask : ControlFrame::summary, text_of(summary_now));
   for (Link& link : links_) {
     if (link.ended || link.said || announced_) continue;
     link.wire.queue(frame);
@@ -109,7 +107,7 @@ void ControlLinks::tell_gone(const GoneRank& gone) {
 /// Also to ranks that have failed, and after this one has: somebody else may wait for the rank. Requires the lock.
 void ControlLinks::pass_on() {
   if (!std::exchange(news_, false)) return;
-  const auto frame = frame_of(RankState::open, hearsay, heard_.write());
+  const auto frame = frame_of(RankState::open, ControlFrame::hearsay, heard_.write());
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -130,7 +128,7 @@ void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
   while (!left.empty()) {
     const auto part = left.first(std::min(left.size(), marks_max));
     left = left.subspan(part.size());
-    link->wire.queue(frame_of(RankState::open, calls, std::as_bytes(part)));
+    link->wire.queue(frame_of(RankState::open, ControlFrame::calls, std::as_bytes(part)));
   }
   (void)link->wire.flush();
 }
@@ -195,7 +193,7 @@ void ControlLinks::beat() {
     traced_ = is_traced();
     look_for_debugger_ns_ = now + debugger_ns;
   }
-  const auto frame = frame_of(RankState::open, traced_ ? traced : beating, {});
+  const auto frame = frame_of(RankState::open, traced_ ? ControlFrame::traced : ControlFrame::beating, {});
   for (Link& link : links_) {
     if (link.ended || link.said) continue;
     if (link.unanswered++ >= 2 * beats) continue;  // do not queue ever more frames for a peer that does not read
@@ -283,13 +281,14 @@ void ControlLinks::read(Link& link) {
 
 void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
   ByteReader reader(head);
-  const auto state = static_cast<RankState>(reader.number<std::uint32_t>());
-  const auto kind = reader.number<std::uint32_t>();
+  const auto state = enumerator<RankState>(reader.number<std::uint32_t>());
+  const auto kind = enumerator<ControlFrame>(reader.number<std::uint32_t>());
   link.silent_ns = 0;
   link.unanswered = 0;
   link.heard = true;
-  if (state == RankState::open) return believe_alive(link, kind, text);
-  const auto told = RankEnd::decode(state, text);
+  if (!state || !kind) return end(link, nonsense());
+  if (state == RankState::open) return believe_alive(link, *kind, text);
+  const auto told = RankEnd::decode(*state, text);
   const bool ends = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
   if (!told || !ends) return end(link, nonsense());
   believe_end(link, *told);
@@ -314,21 +313,22 @@ bool ControlLinks::believe_hearsay(const Bytes& text) {
   return true;
 }
 
-void ControlLinks::believe_alive(Link& link, std::uint32_t kind, const Bytes& words) {
+void ControlLinks::believe_alive(Link& link, ControlFrame kind, const Bytes& words) {
   bool sound = true;
   switch (kind) {
-    case calls: sound = believe_calls(link, words); break;
-    case hearsay: sound = believe_hearsay(words); break;
-    case summary: sound = believe_summary(link, words); break;
-    case ask:
+    case ControlFrame::calls: sound = believe_calls(link, words); break;
+    case ControlFrame::hearsay: sound = believe_hearsay(words); break;
+    case ControlFrame::summary: sound = believe_summary(link, words); break;
+    case ControlFrame::ask:
       sound = believe_summary(link, words);
       if (sound) answer(link);
       break;
-    case answered:
+    case ControlFrame::answered:
       sound = believe_summary(link, words);
       link.mirror->header().answers.fetch_add(1, std::memory_order_release);
       break;
-    default: link.traced = kind == traced;
+    case ControlFrame::beating:
+    case ControlFrame::traced: link.traced = kind == ControlFrame::traced; break;
   }
   if (!sound) end(link, nonsense());
 }
@@ -346,7 +346,7 @@ void ControlLinks::answer(Link& link) {
   if (!history_ || announced_) return;
   std::optional<CallSummary> own = history_->last();
   if (!own) own = history_->find(history_->latest() - 1);
-  link.wire.queue(frame_of(RankState::open, answered, text_of(own.value_or(CallSummary{}))));
+  link.wire.queue(frame_of(RankState::open, ControlFrame::answered, text_of(own.value_or(CallSummary{}))));
   (void)link.wire.flush();
 }
 

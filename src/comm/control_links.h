@@ -22,6 +22,10 @@
 
 namespace tutti {
 
+/// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
+/// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `hearsay` a Hearsay.
+enum class ControlFrame : std::uint32_t { beating, traced, calls, summary, ask, answered, hearsay, last = hearsay };
+
 /// Stands for the area of a rank whose memory cannot be mapped. Only the header of such an area is ever used;
 /// ControlLinks keeps it up to date.
 class MirroredHeader {
@@ -128,7 +132,7 @@ class ControlLinks final : public Task {
   void lose(Link& link, RankState state, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& text);
-  void believe_alive(Link& link, std::uint32_t kind, const Bytes& words);
+  void believe_alive(Link& link, ControlFrame kind, const Bytes& words);
   bool believe_summary(Link& link, const Bytes& words);
   bool believe_calls(const Link& link, const Bytes& words);
   void believe_end(Link& link, const RankEnd& end);

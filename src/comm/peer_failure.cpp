@@ -29,7 +29,7 @@ Rank culprit_of(const Communicator& communicator, Rank rank) {
 
 std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
   const AreaHeader& header = communicator.members().peers[rank].area.header();
-  switch (header.state.load(std::memory_order_acquire)) {
+  switch (header.state_now()) {
     case RankState::aborted:
       return Error{.code = Code::remote,
                    .what = fmt::format("{} aborted the communicator", communicator.describe(rank)),
@@ -49,6 +49,13 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
     case RankState::open:
       if (communicator.gone().since_ns(rank) == 0) return std::nullopt;
       return communicator.lost(rank);
+    case RankState::damaged:
+      return Error{
+          .code = Code::remote,
+          .what = fmt::format("the state of {} in shared memory is a number that does not exist: something has "
+                              "overwritten its memory",
+                              communicator.describe(rank)),
+          .peer = rank};
     case RankState::closed: return std::nullopt;
   }
   return std::nullopt;
@@ -63,7 +70,7 @@ std::optional<Error> failure_of_any(const Communicator& communicator) {
 
 std::optional<Error> failure_in(const Communicator& communicator, Rank rank, std::uint64_t sequence) {
   const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
-  if (header.state.load(std::memory_order_acquire) == RankState::lost) return std::nullopt;
+  if (header.state_now() == RankState::lost) return std::nullopt;
   auto failure = failure_of(communicator, rank);
   if (!failure || completed_call(communicator, rank, sequence)) return std::nullopt;
   return failure;
@@ -89,7 +96,7 @@ std::optional<Error> failure_before(const Communicator& communicator, std::uint6
 
 std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call) {
   const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
-  const RankState state = peer.area.header().state.load(std::memory_order_acquire);
+  const RankState state = peer.area.header().state_now();
   if (state == RankState::closed) {
     if (peer.remote()) return std::nullopt;
     return left_before(communicator, rank, call());
@@ -108,10 +115,11 @@ bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t s
 
 bool completes_calls(const Communicator& communicator, Rank rank) {
   const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
-  switch (header.state.load(std::memory_order_acquire)) {
+  switch (header.state_now()) {
     case RankState::failed: return header.ends_all.load(std::memory_order_relaxed) == 0;
     case RankState::aborted:
-    case RankState::silent: return false;
+    case RankState::silent:
+    case RankState::damaged: return false;
     case RankState::starting:
     case RankState::open:
     case RankState::closed:
@@ -122,7 +130,7 @@ bool completes_calls(const Communicator& communicator, Rank rank) {
 
 bool has_left(const Communicator& communicator, Rank rank) {
   const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
-  return header.state.load(std::memory_order_acquire) == RankState::closed;
+  return header.state_now() == RankState::closed;
 }
 
 Error left_before(const Communicator& communicator, Rank rank, const std::string& call) {

@@ -125,7 +125,7 @@ void PeerWatch::look_for_exec(Communicator& communicator, Watched& watched) cons
 
 void PeerWatch::mark_all(Communicator& communicator, Watched& watched, bool mute) const {
   for (const Rank rank : watched.ranks)
-    if (header(communicator, rank).state.load(std::memory_order_acquire) != RankState::closed)
+    if (header(communicator, rank).state_now() != RankState::closed)
       communicator.gone().mark(rank, system_.now_ns(), mute);
   watched.ranks.clear();
 }
@@ -135,7 +135,7 @@ void PeerWatch::mark_all(Communicator& communicator, Watched& watched, bool mute
 void PeerWatch::look_at_ranks(Communicator& communicator) const {
   enum class Turn { cause, failed, silent };
   const auto turn_of = [&](Rank rank) {
-    const RankState state = header(communicator, rank).state.load(std::memory_order_acquire);
+    const RankState state = header(communicator, rank).state_now();
     return state == RankState::failed ? Turn::failed : state == RankState::silent ? Turn::silent : Turn::cause;
   };
   for (const Turn turn : {Turn::cause, Turn::failed, Turn::silent})
@@ -158,10 +158,12 @@ void PeerWatch::tell_of_this_host(const Communicator& communicator) {
   for (Rank rank = 0; rank < members.ranks; ++rank) {
     if (rank == members.rank || members.peers[static_cast<std::size_t>(rank)].remote() || told_.has(rank)) continue;
     const AreaHeader& theirs = header(communicator, rank);
-    const RankState state = theirs.state.load(std::memory_order_acquire);
+    const RankState state = theirs.state_now();
     const bool left = state == RankState::closed;
     const bool ended = state == RankState::open && communicator.gone().since_ns(rank) != 0;
-    if (!left && !ended && state != RankState::failed && state != RankState::aborted) continue;
+    const bool gone =
+        left || ended || state == RankState::failed || state == RankState::aborted || state == RankState::damaged;
+    if (!gone) continue;
     told_.add(rank);
     const int culprit = state == RankState::failed ? theirs.culprit.load(std::memory_order_relaxed) : -1;
     const auto why = left ? std::nullopt : failure_of(communicator, rank);
@@ -177,7 +179,7 @@ void PeerWatch::hear_of_others(Communicator& communicator) {
     if (gone.rank >= members.ranks || !members.peers[static_cast<std::size_t>(gone.rank)].remote()) continue;
     AreaHeader& theirs = header(communicator, gone.rank);
     // The service thread writes the headers of ranks of other hosts, and this is it.
-    if (theirs.state.load(std::memory_order_acquire) != RankState::open) continue;
+    if (theirs.state_now() != RankState::open) continue;
     const auto state = gone.left ? RankState::closed : RankState::lost;
     RankEnd{.state = state, .culprit = gone.culprit, .words = gone.words}.write(theirs);
   }
@@ -193,7 +195,7 @@ bool PeerWatch::ends_all(const Communicator& communicator, Rank rank) const {
   if (communicator.entered() == completed) return false;
   // How many calls a lost rank had completed, nobody knows. What needs it finds out itself.
   const AreaHeader& theirs = header(communicator, rank);
-  if (theirs.state.load(std::memory_order_acquire) == RankState::lost) return false;
+  if (theirs.state_now() == RankState::lost) return false;
   return completed >= theirs.completed.load(std::memory_order_acquire);
 }
 
@@ -223,7 +225,7 @@ void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, s
   }
   const Rank rank = watched.ranks.front();
   const AreaHeader& theirs = header(communicator, rank);
-  const bool open = theirs.state.load(std::memory_order_acquire) == RankState::open;
+  const bool open = theirs.state_now() == RankState::open;
   if (watched.process->shows_stops()) {
     const std::int64_t stopped_ns = watched.process->stopped_ns(system_.now_ns());
     if (open && stopped_ns >= silence_ns_)
@@ -252,8 +254,7 @@ void PeerWatch::look_for_loss_of_large_packets(Communicator& communicator) {
   looked_at_wires_ns_ = now;
   const auto lives = [&](Rank peer) {
     const auto heard = members.control->hears(peer);
-    return header(communicator, peer).state.load(std::memory_order_acquire) == RankState::open &&
-           (!heard || heard->lately);
+    return header(communicator, peer).state_now() == RankState::open && (!heard || heard->lately);
   };
   const auto stuck = members.unacknowledged->look(system_, std::max(2 * silence_ns_, least_ns), lives);
   if (!stuck) return;

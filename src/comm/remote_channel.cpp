@@ -23,16 +23,15 @@ Result<bool> RemoteChannel::open() {
   if (sender_) return true;
   wanted_ = true;
   if (broken_) {
-    if (auto judged = judge_again(); !judged) return std::move(judged).error();
+    TUTTI_TRY(judge_again());
     return false;
   }
   // Read before gathering: connections that the peer opened before it left have then arrived, or are on their way.
-  const bool left = place_.header->state.load(std::memory_order_acquire) == RankState::closed;
+  const bool left = place_.header->state_now() == RankState::closed;
   auto gathered = gather_sockets();
   if (!gathered && gathered.error().lacks_descriptor()) return own_lack(gathered.error());
   if (!gathered) {
-    auto judged = judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer));
-    if (!judged) return std::move(judged).error();
+    TUTTI_TRY(judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer)));
     return false;
   }
   if (!*gathered) {
@@ -46,13 +45,12 @@ Result<bool> RemoteChannel::open() {
                    .peer = place_.peer};
     if (!left || (connector_ && connector_->proven())) return false;
     if (arrivals_->is_coming(place_.peer, place_.channel)) return false;  // its upgrade is being agreed on
-    if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
+    TUTTI_TRY(judge(Error{}));
     return false;
   }
   auto upgraded = upgrade();
   if (!upgraded) {
-    auto judged = judge(std::move(upgraded).error());
-    if (!judged) return std::move(judged).error();
+    TUTTI_TRY(judge(std::move(upgraded).error()));
     return false;
   }
   if (!*upgraded) return false;
@@ -128,10 +126,9 @@ Greeting RemoteChannel::greeting(std::size_t index) const {
 /// True once all connections are open; they are in the order of their indices.
 Result<bool> RemoteChannel::gather_sockets() {
   while (sockets_.size() < static_cast<std::size_t>(place_.sockets)) {
-    auto next = next_socket(sockets_.size());
-    if (!next) return std::move(next).error();
-    if (!*next) return false;
-    Arrivals::Arrival arrival = **std::move(next);
+    auto next = TUTTI_TRY(next_socket(sockets_.size()));
+    if (!next) return false;
+    Arrivals::Arrival arrival = *std::move(next);
     system_.set_patience(arrival.socket, place_.patience_ns, System::Reader::may_be_slow);
     if (arrival.upgrade) {
       upgrade_ = std::move(arrival.upgrade);
@@ -154,11 +151,10 @@ Result<std::optional<Arrivals::Arrival>> RemoteChannel::next_socket(std::size_t 
   if (!connector_)
     connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.channel + static_cast<int>(index)),
                        greeting(index), arrivals_->key(), place_.connect_limit_ns);
-  auto connected = connector_->advance();
-  if (!connected) return std::move(connected).error();
-  if (!*connected) return std::optional<Arrivals::Arrival>();
+  auto connected = TUTTI_TRY(connector_->advance());
+  if (!connected) return std::optional<Arrivals::Arrival>();
   connector_.reset();
-  return std::optional(Arrivals::Arrival{.socket = **std::move(connected)});
+  return std::optional(Arrivals::Arrival{.socket = *std::move(connected)});
 }
 
 ChannelRemains RemoteChannel::take_remains() {
@@ -178,7 +174,7 @@ Result<void> RemoteChannel::judge(Error error) {
     broken_ns_ = now;
   }
   if (broken_->peer == place_.rank) return *broken_;  // nobody else knows more
-  const auto state = place_.header->state.load(std::memory_order_acquire);
+  const auto state = place_.header->state_now();
   if (state == RankState::closed)
     return Error{.code = Code::remote,
                  .what = fmt::format("{} left the communicator{}{}", place_.who, broken_->what.empty() ? "" : ": ",
@@ -186,7 +182,7 @@ Result<void> RemoteChannel::judge(Error error) {
                  .sys_errno = broken_->sys_errno,
                  .peer = place_.peer};
   const bool known = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
-                     state == RankState::silent;
+                     state == RankState::silent || state == RankState::damaged;
   if (!known && now - broken_ns_ < news_limit_ns) return {};
   // What a rank that has ended does not finish is a consequence of that. Otherwise both ends name the same one.
   if (known)
@@ -205,16 +201,15 @@ void RemoteChannel::poll_set(std::vector<PollItem>& items) const {
 
 Result<std::span<std::byte>> RemoteSender::acquire() {
   if (!channel_->is_open()) {
-    auto open = channel_->open();
-    if (!open) return std::move(open).error();
-    if (!*open) return std::span<std::byte>();
+    auto open = TUTTI_TRY(channel_->open());
+    if (!open) return std::span<std::byte>();
   }
   if (!channel_->broken()) {
     auto slot = channel_->sender().acquire();
     if (slot) return slot;
     (void)channel_->judge(std::move(slot).error());
   }
-  if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
+  TUTTI_TRY(channel_->judge_again());
   return std::span<std::byte>();
 }
 
@@ -232,7 +227,7 @@ Result<bool> RemoteSender::flush() {
     if (flushed) return flushed;
     (void)channel_->judge(std::move(flushed).error());
   }
-  if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
+  TUTTI_TRY(channel_->judge_again());
   return false;
 }
 
@@ -255,9 +250,8 @@ bool RemoteSender::open() {
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {
   if (!channel_->is_open()) {
-    auto open = channel_->open();
-    if (!open) return std::move(open).error();
-    if (!*open) return T();
+    auto open = TUTTI_TRY(channel_->open());
+    if (!open) return T();
   }
   if (channel_->is_open() && !channel_->read_out()) {
     Result<T> answer = call(channel_->receiver());
@@ -265,7 +259,7 @@ Result<T> RemoteReceiver::ask(Call call) {
     channel_->note_read_out();
     (void)channel_->judge(std::move(answer).error());
   }
-  if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
+  TUTTI_TRY(channel_->judge_again());
   return T();
 }
 

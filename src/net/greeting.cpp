@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/enumeration.h"
 #include "net/digest.h"
 
 namespace tutti {
@@ -36,32 +37,29 @@ Result<Greeting> read_greeting(std::span<const std::byte> bytes) {
   greeting.communicator = reader.number<std::uint64_t>();
   greeting.from = reader.number<std::int32_t>();
   greeting.to = reader.number<std::int32_t>();
-  greeting.purpose = static_cast<Purpose>(reader.number<std::uint8_t>());
+  const auto purpose = enumerator<Purpose>(reader.number<std::uint8_t>());
   greeting.channel = reader.number<std::uint8_t>();
   greeting.index = reader.number<std::uint8_t>();
   const auto reserved = reader.number<std::uint8_t>() + reader.number<std::uint32_t>();
-  const bool known = greeting.purpose == Purpose::control || greeting.purpose == Purpose::data;
-  if (!reader.done() || magic != greeting_magic || reserved != 0 || !known)
+  if (!reader.done() || magic != greeting_magic || reserved != 0 || !purpose)
     return Error{.code = Code::remote, .what = "not a greeting"};
+  greeting.purpose = *purpose;
   return greeting;
 }
 
 Result<ConnectionKey> ConnectionKey::of(const Secret& secret) {
   ConnectionKey key;
-  auto derived = hmac_sha256(secret, bytes_of("connections"));
-  if (!derived) return std::move(derived).error();
-  key.secret = Secret(*derived);
-  wipe(*derived);
-  auto name = hmac_sha256(secret, bytes_of("communicator"));
-  if (!name) return std::move(name).error();
-  key.communicator = ByteReader(*name).number<std::uint64_t>();
+  auto derived = TUTTI_TRY(hmac_sha256(secret, bytes_of("connections")));
+  key.secret = Secret(derived);
+  wipe(derived);
+  auto name = TUTTI_TRY(hmac_sha256(secret, bytes_of("communicator")));
+  key.communicator = ByteReader(name).number<std::uint64_t>();
   return key;
 }
 
 Result<Secret> ConnectionKey::for_greeting(std::span<const std::byte> greeting) const {
-  auto derived = hmac_sha256(secret, greeting);
-  if (!derived) return std::move(derived).error();
-  return Secret(*derived);
+  auto derived = TUTTI_TRY(hmac_sha256(secret, greeting));
+  return Secret(derived);
 }
 
 }  // namespace tutti

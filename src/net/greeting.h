@@ -18,7 +18,7 @@
 namespace tutti {
 
 /// control: state changes, handled by the service threads; data: one channel.
-enum class Purpose : std::uint8_t { control = 1, data = 2 };
+enum class Purpose : std::uint8_t { control = 1, data = 2, first = control, last = data };
 
 struct Greeting {
   static constexpr std::size_t bytes = 32;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/enumeration.h"
 #include "base/fixed_text.h"
 #include "base/random.h"
 
@@ -45,11 +46,14 @@ Error out_of_turn() {
   return {.code = Code::remote, .what = "the agreement on RDMA failed: a frame out of turn"};
 }
 
-verbs::LinkAddress read_address(ByteReader& reader) {
+/// Nothing: of an unknown link layer.
+std::optional<verbs::LinkAddress> read_address(ByteReader& reader) {
   verbs::LinkAddress at;
   at.shape.slots = reader.number<std::int32_t>();
   at.shape.queue_pairs = reader.number<std::int32_t>();
-  at.port.link_layer = static_cast<verbs::LinkLayer>(reader.number<std::uint32_t>());
+  const auto link_layer = enumerator<verbs::LinkLayer>(reader.number<std::uint32_t>());
+  if (!link_layer) return std::nullopt;
+  at.port.link_layer = *link_layer;
   at.shape.slot_bytes = reader.number<std::uint64_t>();
   at.port.lid = static_cast<std::uint16_t>(reader.number<std::uint32_t>());
   at.port.mtu = reader.number<std::int32_t>();
@@ -79,9 +83,8 @@ Result<Bytes> RdmaFrame::write(const Secret& secret, std::string_view role) cons
   write_address(writer, at);
   writer.number(std::uint32_t{cm_port});
   writer.raw(nonce);
-  auto code = code_of(secret, role, writer.bytes());
-  if (!code) return std::move(code).error();
-  writer.raw(*code);
+  auto code = TUTTI_TRY(code_of(secret, role, writer.bytes()));
+  writer.raw(code);
   return std::move(writer).take();
 }
 
@@ -98,12 +101,16 @@ Result<RdmaFrame> RdmaFrame::read(std::span<const std::byte> all, const Secret& 
   if (reader.number<std::uint64_t>() != magic || reader.number<std::uint32_t>() != version)
     return wrong("the other end speaks another version");
   RdmaFrame frame;
-  frame.kind = static_cast<Kind>(reader.number<std::uint32_t>());
+  const auto kind = enumerator<Kind>(reader.number<std::uint32_t>());
+  if (!kind) return wrong("a frame of an unknown kind");
+  frame.kind = *kind;
   const bool refuses = reader.number<std::uint32_t>() != 0;
   std::array<char, reason_bytes> reason{};
   std::ranges::copy(reader.raw(reason_bytes), std::as_writable_bytes(std::span(reason)).begin());
   if (refuses) frame.refusal = "the peer: " + get_text(reason);
-  frame.at = read_address(reader);
+  auto at = read_address(reader);
+  if (!at) return wrong("the other end's port has an unknown link layer");
+  frame.at = *std::move(at);
   frame.cm_port = static_cast<std::uint16_t>(reader.number<std::uint32_t>());
   std::ranges::copy(reader.raw(frame.nonce.size()), frame.nonce.begin());
   return frame;
@@ -141,9 +148,8 @@ Result<RdmaUpgrade::State> RdmaUpgrade::step() {
     case State::probe: return probe();
     case State::verdict: return hear_verdict();
     case State::say: {
-      auto flushed = wire_.flush();
-      if (!flushed) return std::move(flushed).error();
-      return *flushed ? State::decided : State::say;
+      auto flushed = TUTTI_TRY(wire_.flush());
+      return flushed ? State::decided : State::say;
     }
     case State::decided: break;
   }
@@ -158,23 +164,19 @@ void RdmaUpgrade::fail(Error error) {
 }
 
 Result<void> RdmaUpgrade::send(const RdmaFrame& frame) {
-  auto bytes = frame.write(secret_, connects_ ? connecting : listening);
-  if (!bytes) return std::move(bytes).error();
-  wire_.queue(*std::move(bytes));
-  auto flushed = wire_.flush();
-  if (!flushed) return std::move(flushed).error();
+  auto bytes = TUTTI_TRY(frame.write(secret_, connects_ ? connecting : listening));
+  wire_.queue(std::move(bytes));
+  TUTTI_TRY(wire_.flush());
   return {};
 }
 
 Result<std::optional<RdmaFrame>> RdmaUpgrade::receive(RdmaFrame::Kind wanted) {
-  if (auto flushed = wire_.flush(); !flushed) return std::move(flushed).error();
-  auto bytes = wire_.take(RdmaFrame::bytes);
-  if (!bytes) return std::move(bytes).error();
-  if (!*bytes) return std::optional<RdmaFrame>();
-  auto frame = RdmaFrame::read(**bytes, secret_, connects_ ? listening : connecting);
-  if (!frame) return std::move(frame).error();
-  if (frame->kind != wanted) return out_of_turn();
-  return std::optional(*std::move(frame));
+  TUTTI_TRY(wire_.flush());
+  auto bytes = TUTTI_TRY(wire_.take(RdmaFrame::bytes));
+  if (!bytes) return std::optional<RdmaFrame>();
+  auto frame = TUTTI_TRY(RdmaFrame::read(*bytes, secret_, connects_ ? listening : connecting));
+  if (frame.kind != wanted) return out_of_turn();
+  return std::optional(std::move(frame));
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::begin() {
@@ -187,15 +189,14 @@ Result<RdmaUpgrade::State> RdmaUpgrade::begin() {
   } else {
     offer.refusal = why_ = link.error().text();
   }
-  if (auto sent = send(offer); !sent) return std::move(sent).error();
+  TUTTI_TRY(send(offer));
   return link_ ? State::offer : State::say;
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
-  auto heard = receive(RdmaFrame::Kind::offer);
-  if (!heard) return std::move(heard).error();
-  if (!*heard) return State::offer;
-  const RdmaFrame& offer = **heard;
+  auto heard = TUTTI_TRY(receive(RdmaFrame::Kind::offer));
+  if (!heard) return State::offer;
+  const RdmaFrame& offer = *heard;
   if (!offer.refusal.empty()) {
     why_ = offer.refusal;
     return State::say;
@@ -210,9 +211,8 @@ Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
 }
 
 Result<void> RdmaUpgrade::call(const RdmaFrame& offer) {
-  auto token = code_of(secret_, calling, offer.nonce);
-  if (!token) return std::move(token).error();
-  return link_->call({.address = offer.at.port.gid, .port = offer.cm_port}, *token);
+  auto token = TUTTI_TRY(code_of(secret_, calling, offer.nonce));
+  return link_->call({.address = offer.at.port.gid, .port = offer.cm_port}, token);
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::join() {
@@ -225,27 +225,24 @@ Result<RdmaUpgrade::State> RdmaUpgrade::join() {
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_that_peer_gave_up() {
-  auto heard = receive(RdmaFrame::Kind::verdict);
-  if (!heard) return std::move(heard).error();
-  if (!*heard) return State::join;
-  if ((*heard)->refusal.empty()) return out_of_turn();
-  return tell_joined((*heard)->refusal, State::say);
+  auto heard = TUTTI_TRY(receive(RdmaFrame::Kind::verdict));
+  if (!heard) return State::join;
+  if (heard->refusal.empty()) return out_of_turn();
+  return tell_joined(heard->refusal, State::say);
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::tell_joined(std::string refusal, State next) {
   why_ = refusal;
-  if (auto sent = send({.kind = RdmaFrame::Kind::joined, .refusal = std::move(refusal)}); !sent)
-    return std::move(sent).error();
+  TUTTI_TRY(send({.kind = RdmaFrame::Kind::joined, .refusal = std::move(refusal)}));
   return next;
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_joined() {
-  auto heard = receive(RdmaFrame::Kind::joined);
-  if (!heard) return std::move(heard).error();
-  if (!*heard) return State::peer_join;
+  auto heard = TUTTI_TRY(receive(RdmaFrame::Kind::joined));
+  if (!heard) return State::peer_join;
   awaits_joined_ = false;
   if (!why_.empty()) return State::say;  // the verdict was given before
-  return (*heard)->refusal.empty() ? begin_probe() : give_verdict((*heard)->refusal);
+  return heard->refusal.empty() ? begin_probe() : give_verdict(heard->refusal);
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::begin_probe() {
@@ -258,7 +255,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::give_verdict(std::string refusal) {
   agreed_ = refusal.empty();
   why_ = refusal;
   const RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict, .refusal = std::move(refusal)};
-  if (auto sent = send(verdict); !sent) return std::move(sent).error();
+  TUTTI_TRY(send(verdict));
   return awaits_joined_ ? State::peer_join : State::say;
 }
 
@@ -266,25 +263,21 @@ Result<RdmaUpgrade::State> RdmaUpgrade::answer(const RdmaFrame& offer) {
   RdmaFrame own;
   if (auto made = make_answer(offer, own); !made) own.refusal = made.error().text();
   why_ = own.refusal;
-  if (auto sent = send(own); !sent) return std::move(sent).error();
+  TUTTI_TRY(send(own));
   if (!own.refusal.empty()) return State::say;
   probe_until_ns_ = system_.now_ns() + probe_limit_ns;
   return link_->iwarp() ? State::join : State::verdict;
 }
 
 Result<void> RdmaUpgrade::make_answer(const RdmaFrame& offer, RdmaFrame& own) {
-  auto link = make_();
-  if (!link) return std::move(link).error();
-  link_ = *std::move(link);
-  if (auto ready = link_->connect(offer.at); !ready) return ready;
+  link_ = TUTTI_TRY(make_());
+  TUTTI_TRY(link_->connect(offer.at));
   own.at = link_->address();
   if (!link_->iwarp()) return {};
-  if (auto drawn = fill_random(own.nonce); !drawn) return drawn;
-  auto token = code_of(secret_, calling, own.nonce);
-  if (!token) return std::move(token).error();
-  auto listens = link_->listen(*token);
-  if (!listens) return std::move(listens).error();
-  own.cm_port = listens->port;
+  TUTTI_TRY(fill_random(own.nonce));
+  auto token = TUTTI_TRY(code_of(secret_, calling, own.nonce));
+  auto listens = TUTTI_TRY(link_->listen(token));
+  own.cm_port = listens.port;
   return {};
 }
 
@@ -297,11 +290,10 @@ Result<RdmaUpgrade::State> RdmaUpgrade::probe() {
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_verdict() {
-  auto heard = receive(RdmaFrame::Kind::verdict);
-  if (!heard) return std::move(heard).error();
-  if (!*heard) return State::verdict;
-  agreed_ = why_.empty() && (*heard)->refusal.empty();
-  if (why_.empty()) why_ = (*heard)->refusal;
+  auto heard = TUTTI_TRY(receive(RdmaFrame::Kind::verdict));
+  if (!heard) return State::verdict;
+  agreed_ = why_.empty() && heard->refusal.empty();
+  if (why_.empty()) why_ = heard->refusal;
   return State::say;
 }
 

@@ -34,7 +34,7 @@ namespace tutti {
 
 /// One frame of the agreement. All of it but its length is unproven until `read` has compared the code.
 struct RdmaFrame {
-  enum class Kind : std::uint32_t { offer = 1, verdict = 2, joined = 3 };
+  enum class Kind : std::uint32_t { offer = 1, verdict = 2, joined = 3, first = offer, last = joined };
   static constexpr std::size_t reason_bytes = 400;
   static constexpr std::size_t bytes = 8 + 4 + 4 + 4 + reason_bytes + 3 * 4 + 8 + 4 + 4 + 4 + 16 +
                                        8 * verbs::queue_pairs_max + 8 + 4 + 4 + 32 + sizeof(Digest);

@@ -29,12 +29,11 @@ std::shared_ptr<const Bytes> frame(FrameKind kind, const Bytes& body) {
 Result<bool> Wire::flush() {
   while (!out_.empty()) {
     const auto left = std::span(*out_.front()).subspan(sent_);
-    const auto moved = system_->send(socket_, left);
-    if (!moved) return moved.error();
-    if (moved->closed) return closed();
-    if (moved->bytes == 0) return false;
-    sent_ += moved->bytes;
-    if (moved->bytes < left.size()) continue;
+    const auto moved = TUTTI_TRY(system_->send(socket_, left));
+    if (moved.closed) return closed();
+    if (moved.bytes == 0) return false;
+    sent_ += moved.bytes;
+    if (moved.bytes < left.size()) continue;
     out_.pop_front();
     sent_ = 0;
   }
@@ -55,28 +54,28 @@ Result<bool> Wire::fill(std::size_t bytes) {
 }
 
 Result<std::optional<Bytes>> Wire::take(std::size_t bytes) {
-  const auto there = fill(bytes);
-  if (!there) return there.error();
-  if (!*there) return std::optional<Bytes>{};
+  const auto there = TUTTI_TRY(fill(bytes));
+  if (!there) return std::optional<Bytes>{};
   return std::optional(std::exchange(in_, {}));
 }
 
 Result<std::optional<Frame>> Wire::take_frame(std::size_t body_bytes_max) {
   if (!kind_) {
-    const auto header = take(header_bytes);
-    if (!header) return header.error();
-    if (!*header) return std::optional<Frame>{};
-    ByteReader reader(**header);
+    const auto header = TUTTI_TRY(take(header_bytes));
+    if (!header) return std::optional<Frame>{};
+    ByteReader reader(*header);
     body_bytes_ = reader.number<std::uint64_t>();
-    kind_ = static_cast<FrameKind>(reader.number<std::uint32_t>());
+    const auto kind = reader.number<std::uint32_t>();
+    kind_ = enumerator<FrameKind>(kind);
+    if (!kind_)
+      return Error{.code = Code::remote, .what = fmt::format("a frame of kind {}, which does not exist", kind)};
     if (body_bytes_ > body_bytes_max)
       return Error{.code = Code::remote,
                    .what = fmt::format("a frame of {} bytes, at most {} expected", body_bytes_, body_bytes_max)};
   }
-  auto body = take(static_cast<std::size_t>(body_bytes_));
-  if (!body) return std::move(body).error();
-  if (!*body) return std::optional<Frame>{};
-  return std::optional(Frame{*std::exchange(kind_, {}), **std::move(body)});
+  auto body = TUTTI_TRY(take(static_cast<std::size_t>(body_bytes_)));
+  if (!body) return std::optional<Frame>{};
+  return std::optional(Frame{*std::exchange(kind_, {}), *std::move(body)});
 }
 
 bool Wire::drain() {

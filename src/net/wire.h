@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "base/enumeration.h"
 #include "base/system.h"
 
 namespace tutti {
@@ -26,6 +27,8 @@ enum class FrameKind : std::uint32_t {
   confirm = 10,
   gone = 11,
   excuse = 12,
+  first = join,
+  last = excuse
 };
 
 struct Frame {
@@ -37,7 +40,8 @@ struct Frame {
 std::shared_ptr<const Bytes> frame(FrameKind kind, const Bytes& body);
 
 /// Uses memory only for the part of the current frame that has arrived, and never more than the given bound. Every
-/// error means that the connection can no longer be used: remote (closed, or a frame out of bounds), system.
+/// error means that the connection can no longer be used: remote (closed, or a frame out of bounds or of an unknown
+/// kind), system.
 class Wire {
  public:
   Wire(System& system, Socket socket) : system_(&system), socket_(std::move(socket)) {}

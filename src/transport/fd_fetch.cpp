@@ -120,17 +120,19 @@ std::optional<FdReply> receive_reply(int socket, UniqueFd& fd) {
   return reply;
 }
 
-std::string words_for(FdStatus status) {
-  switch (status) {
+std::string words_for(Unchecked<FdStatus> told) {
+  const auto status = told.checked();
+  if (!status) return fmt::format("an answer that does not exist ({})", told.number());
+  switch (*status) {
     case FdStatus::granted: return "its descriptor did not arrive (is ulimit -n too low here?)";
     case FdStatus::refused: return fmt::format("refused: wrong key, or another user. {}", remedy_of_refusal());
     case FdStatus::unknown: return "it does not exist (any more)";
     case FdStatus::no_descriptor: return "its owner has no descriptor left to share it: raise ulimit -n there";
   }
-  return "an invalid answer";
+  return "";
 }
 
-int errno_for(FdStatus status) {
+int errno_for(Unchecked<FdStatus> status) {
   return status == FdStatus::refused ? EPERM : 0;
 }
 
@@ -148,21 +150,19 @@ Result<Answer> ask(const std::string& name, const FdRequest& request, const Pati
   // Under attack, the server drops its oldest connection for a new one: a client dropped without an answer asks again.
   for (;;) {
     Answer answer;
-    auto socket = access(name, answer.owner);
-    if (!socket) return std::move(socket).error();
-    if (*socket && ::send(socket->get(), &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof request) {
+    auto socket = TUTTI_TRY(access(name, answer.owner));
+    if (socket && ::send(socket.get(), &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof request) {
       for (;;) {
-        auto readable = patience.wait(socket->get(), look_every_ms);
-        if (!readable) return std::move(readable).error();
-        if (*readable) break;
+        auto readable = TUTTI_TRY(patience.wait(socket.get(), look_every_ms));
+        if (readable) break;
       }
-      if (const auto reply = receive_reply(socket->get(), answer.fd)) {
+      if (const auto reply = receive_reply(socket.get(), answer.fd)) {
         answer.reply = *reply;
-        answer.owner.connected = *std::move(socket);
+        answer.owner.connected = std::move(socket);
         return answer;
       }
     }
-    if (auto waited = patience.wait(-1, retry_ms); !waited) return std::move(waited).error();
+    TUTTI_TRY(patience.wait(-1, retry_ms));
   }
 }
 
@@ -171,16 +171,15 @@ Result<Answer> ask(const std::string& name, const FdRequest& request, const Pati
 Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
                               std::int64_t timeout_ns, const std::function<bool()>& give_up) {
   const FdRequest request{.key = key, .id = segment.id, .generation = segment.generation};
-  auto answer = ask(name, request, Patience(timeout_ns, give_up));
-  if (!answer) return std::move(answer).error();
-  if (answer->reply.status != FdStatus::granted || !answer->fd)
+  auto answer = TUTTI_TRY(ask(name, request, Patience(timeout_ns, give_up)));
+  if (answer.reply.status != FdStatus::granted || !answer.fd)
     return Error{.code = Code::remote,
                  .what = fmt::format("segment {}.{} of process {}: {}", segment.id, segment.generation,
-                                     answer->owner.pid, words_for(answer->reply.status)),
-                 .sys_errno = errno_for(answer->reply.status)};
-  answer->owner.connected = UniqueSocket();
-  return Fetched{.segment = {.fd = std::move(answer->fd), .bytes = answer->reply.bytes},
-                 .owner = std::move(answer->owner)};
+                                     answer.owner.pid, words_for(answer.reply.status)),
+                 .sys_errno = errno_for(answer.reply.status)};
+  answer.owner.connected = UniqueSocket();
+  return Fetched{.segment = {.fd = std::move(answer.fd), .bytes = answer.reply.bytes},
+                 .owner = std::move(answer.owner)};
 }
 
 bool is_served(const std::string& name) {
@@ -193,13 +192,12 @@ bool is_served(const std::string& name) {
 
 Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,
                                   const std::function<bool()>& give_up) {
-  auto answer = ask(name, {.key = key, .id = FdRequest::watch}, Patience(timeout_ns, give_up));
-  if (!answer) return std::move(answer).error();
-  if (answer->reply.status != FdStatus::granted)
+  auto answer = TUTTI_TRY(ask(name, {.key = key, .id = FdRequest::watch}, Patience(timeout_ns, give_up)));
+  if (answer.reply.status != FdStatus::granted)
     return Error{.code = Code::remote,
-                 .what = "watch a process: " + words_for(answer->reply.status),
-                 .sys_errno = errno_for(answer->reply.status)};
-  return std::move(answer->owner);
+                 .what = "watch a process: " + words_for(answer.reply.status),
+                 .sys_errno = errno_for(answer.reply.status)};
+  return std::move(answer.owner);
 }
 
 }  // namespace tutti

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/enumeration.h"
 #include "transport/fd_server.h"
 
 namespace tutti {
@@ -27,11 +28,11 @@ struct FdRequest {
 };
 static_assert(sizeof(FdRequest) == 48);
 
-enum class FdStatus : std::uint32_t { granted = 0, refused = 1, unknown = 2, no_descriptor = 3 };
+enum class FdStatus : std::uint32_t { granted = 0, refused = 1, unknown = 2, no_descriptor = 3, last = no_descriptor };
 
 struct FdReply {
   std::uint64_t magic = FdRequest::magic_value;
-  FdStatus status = FdStatus::refused;
+  Unchecked<FdStatus> status = FdStatus::refused;
   std::uint32_t reserved = 0;
   std::uint64_t bytes = 0;
 };

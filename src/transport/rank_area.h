@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/enumeration.h"
 #include "transport/call_descriptor.h"
 #include "transport/call_summary.h"
 #include "transport/flag.h"
@@ -22,7 +23,8 @@ struct AreaShape {
 };
 
 /// lost, silent: only of a rank of another host, whose own area never has these states. lost: its connection has ended,
-/// but what it sent before may still arrive; silent: it gives no sign of life.
+/// but what it sent before may still arrive; silent: it gives no sign of life. damaged: no rank has this state; it
+/// stands for a number that is none.
 enum class RankState : std::uint32_t {
   starting = 0,
   open = 1,
@@ -30,7 +32,9 @@ enum class RankState : std::uint32_t {
   aborted = 3,
   closed = 4,
   lost = 5,
-  silent = 6
+  silent = 6,
+  damaged = 7,
+  last = damaged
 };
 
 struct AreaHeader {
@@ -38,7 +42,7 @@ struct AreaHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::uint64_t life;  ///< drawn by the owner: by it peers that copy its memory know that it is still the same program
-  std::atomic<RankState> state;
+  std::atomic<RankState> state;        ///< peers read it with state_now
   std::atomic<std::uint32_t> failure;  ///< Code of the first error, valid once state is failed
   std::atomic<std::int32_t> culprit;   ///< the rank that the error names, or −1
   std::atomic<std::uint32_t> gpu;      ///< number of the rank's GPU in its process, from 1; 0: none
@@ -59,6 +63,11 @@ struct AreaHeader {
   std::atomic<std::uint32_t> traced;   ///< 1: a debugger is attached, so the rank may be silent
   std::atomic<std::uint32_t> gave_up;  ///< rights to reach memory of other processes: see given_up_rights.h
   std::array<char, 2048> message;      ///< text of the error; written before state
+
+  RankState state_now() const {
+    const auto number = static_cast<std::uint32_t>(state.load(std::memory_order_acquire));
+    return enumerator<RankState>(number).value_or(RankState::damaged);
+  }
 };
 
 /// What the sender says about the message in a slot; written before the message is published.

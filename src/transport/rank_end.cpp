@@ -31,7 +31,7 @@ std::optional<RankEnd> RankEnd::decode(RankState state, const Bytes& bytes) {
 }
 
 RankEnd RankEnd::read(const AreaHeader& header) {
-  return {.state = header.state.load(std::memory_order_acquire),
+  return {.state = header.state_now(),
           .code = header.failure.load(std::memory_order_relaxed),
           .ends_all = header.ends_all.load(std::memory_order_relaxed) != 0,
           .culprit = header.culprit.load(std::memory_order_relaxed),

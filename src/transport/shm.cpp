@@ -57,7 +57,7 @@ Result<void> ShmSender::look() {
 
 Result<std::span<std::byte>> ShmSender::acquire() {
   if (sent_ - freed_seen_ == slots_) {
-    if (auto looked = look(); !looked) return std::move(looked).error();
+    TUTTI_TRY(look());
     if (sent_ - freed_seen_ == slots_) return std::span<std::byte>();
   }
   return std::span(theirs_.slot(channel_, rank_, sent_), slot_bytes_);
@@ -114,7 +114,7 @@ bool ShmSender::keep(std::span<const std::byte> memory) {
 
 Result<bool> ShmSender::flush() {
   if (offered_.empty()) return true;
-  if (auto looked = look(); !looked) return std::move(looked).error();
+  TUTTI_TRY(look());
   drop_read();
   fill_wanted();
   return offered_.empty();
@@ -122,7 +122,7 @@ Result<bool> ShmSender::flush() {
 
 Result<bool> ShmSender::settled() {
   if (freed_seen_ == sent_) return true;
-  if (auto looked = look(); !looked) return std::move(looked).error();
+  TUTTI_TRY(look());
   return freed_seen_ == sent_;
 }
 
@@ -211,8 +211,8 @@ Result<void> ShmReceiver::release() {
 #ifndef __SANITIZE_THREAD__  // which knows no fences
     std::atomic_thread_fence(std::memory_order_acquire);
 #endif
-    const RankState state = theirs_.header().state.load(std::memory_order_acquire);
-    if (state == RankState::failed || state == RankState::aborted)
+    const RankState state = theirs_.header().state_now();
+    if (state == RankState::failed || state == RankState::aborted || state == RankState::damaged)
       return Error{.code = Code::remote, .what = "failed while its memory was read", .peer = peer_};
   }
   freed_->store(++taken_);

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/version.h"
+#include "base/build_id.h"
 #include "support/folder.h"
 #include "support/launch_ranks.h"
 #include "support/results.h"

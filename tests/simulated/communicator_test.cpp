@@ -10,6 +10,11 @@
 #include <random>
 #include <thread>
 
+#include <fmt/format.h>
+
+#include "collective/mailbox.h"
+#include "collective/point_to_point.h"
+#include "comm/peer_failure.h"
 #include "init/join.h"
 #include "init/open_root.h"
 #include "submit/batch.h"
@@ -271,6 +276,101 @@ TEST(SimulatedGpu, IsWaitedForByTheClockHandedIn) {
   const std::weak_ptr<int> let_go = done;
   EXPECT_TRUE(world.process.gpus.idle_or_keep([] { return true; }, {std::exchange(done, nullptr)}));
   EXPECT_TRUE(let_go.expired());
+}
+
+/// As a peer with a fault, or overwritten memory, would leave it.
+void put(Channel& channel, Rank to, std::span<const std::byte> bytes) {
+  Sender& sender = *channel.senders[static_cast<std::size_t>(to)];
+  const auto slot = sender.acquire();
+  ASSERT_TRUE(slot && slot->size() >= bytes.size());
+  std::ranges::copy(bytes, slot->begin());
+  ASSERT_TRUE(sender.commit(bytes.size()));
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// Numbers next to those of an enumeration, and far from them.
+constexpr std::uint32_t foreign[] = {100, 255, 256, 0x7fff'ffff, 0x8000'0000, 0xffff'ffff};
+
+TEST(NumbersFromPeers, InTheHeaderOfAMessageAreRefusedUnlessTheyExist) {
+  using Header = PointToPoint::Header;
+  std::vector<std::pair<Header, std::string>> headers = {
+      {{.bytes = 8, .type = data_type_count}, fmt::format("8 bytes of a type {}", data_type_count)}};
+  for (const std::uint32_t number : foreign) {
+    headers.push_back({{.bytes = 8, .type = number}, fmt::format("8 bytes of a type {}", number)});
+    Header carried{.bytes = 8, .type = static_cast<std::uint32_t>(DataType::int64)};
+    std::memcpy(static_cast<void*>(&carried.carried.carry), &number, sizeof number);
+    headers.push_back({carried, "the header of a message is wrong"});
+  }
+  for (const auto& [header, words] : headers) {
+    World world(base_seed(), 2);
+    auto made = world.start();
+    ASSERT_EQ(made.size(), 2U);
+    put(made[0]->channels().point_to_point(), 1, bytes_of(header));
+    std::int64_t into = -1;
+    Batch batch(made[1]);
+    batch.add(PeerRequest{
+        .send = false, .data = reinterpret_cast<std::byte*>(&into), .bytes = 8, .type = DataType::int64, .peer = 0});
+    batch.enqueue();
+    const auto all = world.run({&batch}, 10 * second_ns);
+    const auto& ended = all.front();
+    ASSERT_TRUE(ended && !*ended) << words;
+    EXPECT_NE(ended->error().text().find(words), std::string::npos) << ended->error().text();
+    EXPECT_EQ(into, -1);
+    world.stop(made);
+  }
+}
+
+/// As Mailbox has them.
+struct TaggedHeader {
+  std::uint32_t kind = 1;
+  std::uint32_t type = 0;
+  std::int32_t tag = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t id = 0;
+  std::uint32_t carry = 0;
+  BufferDescriptor buffer = {};
+};
+
+TEST(NumbersFromPeers, InTheHeaderOfATaggedMessageAreRefusedUnlessTheyExist) {
+  std::vector<std::pair<TaggedHeader, std::string>> headers = {{{.kind = 0}, "its kind is unknown"},
+                                                               {{.kind = 6}, "its kind is unknown"},
+                                                               {{.carry = 3}, "its header is wrong"}};
+  for (const std::uint32_t number : foreign) {
+    headers.push_back({{.kind = number}, "its kind is unknown"});
+    headers.push_back({{.type = number}, "its header is wrong"});
+    headers.push_back({{.carry = number}, "its header is wrong"});
+  }
+  for (const auto& [header, words] : headers) {
+    World world(base_seed(), 2);
+    auto made = world.start();
+    ASSERT_EQ(made.size(), 2U);
+    put(made[0]->channels().messages(), 1, bytes_of(header));
+    EXPECT_FALSE(mailbox_of(*made[1]).probe(0, 0));
+    ASSERT_TRUE(made[1]->failed()) << words;
+    EXPECT_NE(made[1]->failure().text().find(words), std::string::npos) << made[1]->failure().text();
+    EXPECT_EQ(made[1]->failure().peer, 0);
+    world.stop(made);
+  }
+}
+
+TEST(NumbersFromPeers, AStateThatDoesNotExistIsAFailureOfItsRank) {
+  for (const std::uint32_t number : foreign) {
+    World world(base_seed(), 2);
+    auto made = world.start();
+    ASSERT_EQ(made.size(), 2U);
+    auto& state = made[0]->members().area->area.header().state;
+    std::memcpy(static_cast<void*>(&state), &number, sizeof number);
+    const auto failure = failure_of(*made[1], 0);
+    ASSERT_TRUE(failure) << number;
+    EXPECT_EQ(failure->peer, 0);
+    EXPECT_NE(failure->what.find("overwritten its memory"), std::string::npos) << failure->what;
+    state = RankState::open;
+    world.stop(made);
+  }
 }
 
 }  // namespace

@@ -232,6 +232,29 @@ TEST_F(OneLink, AnEndThatIsCutShortIsNone) {
   EXPECT_TRUE(lost());
 }
 
+/// The numbers next to those that exist, and far from them.
+TEST_F(OneLink, AStateOrKindThatDoesNotExistEndsTheConnection) {
+  const auto state = [](std::uint32_t number) { return static_cast<RankState>(number); };
+  for (const auto& [told, kind] : {std::pair(state(8), 0u),
+                                   {state(~0u), 0u},
+                                   {state(0x8000'0001), 0u},
+                                   {state(0), 0u},
+                                   {RankState::lost, 0u},
+                                   {RankState::damaged, 0u},
+                                   {RankState::open, 7u},
+                                   {RankState::open, 256u},
+                                   {RankState::open, ~0u},
+                                   {RankState::closed, 7u}}) {
+    mirror_ = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+    open();
+    say(told, kind, std::string(17, '\0'));
+    run(1'000);
+    EXPECT_TRUE(lost()) << static_cast<std::uint32_t>(told) << ", " << kind;
+    EXPECT_NE(std::string_view(mirror_->header().message.data()).find("invalid control message"), std::string::npos)
+        << mirror_->header().message.data();
+  }
+}
+
 TEST_F(OneLink, TwoThatBeatHearEachOther) {
   open();
   const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});

@@ -146,7 +146,7 @@ Got ask_as_this_user(const std::string& name, const FdRequest& request) {
   do got = ::recvmsg(fd.get(), message.get(), MSG_CMSG_CLOEXEC);
   while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   Got all;
-  if (got == static_cast<ssize_t>(sizeof reply)) all.status = reply.status;
+  if (got == static_cast<ssize_t>(sizeof reply)) all.status = reply.status.checked();
   for (cmsghdr* at = CMSG_FIRSTHDR(message.get()); at != nullptr; at = CMSG_NXTHDR(message.get(), at))
     ++all.descriptors;
   return all;

@@ -72,13 +72,16 @@ TEST(FetchSegment, BelievesNoHostileServerAndKeepsNothingOfIt) {
     const FdReply odd{.status = static_cast<FdStatus>(99), .bytes = 4096};
     const std::string_view good(reinterpret_cast<const char*>(&granted), sizeof granted);
     const std::string_view strange(reinterpret_cast<const char*>(&odd), sizeof odd);
-    for (const auto& [bytes, descriptors] :
+    for (const auto& answer :
          {std::pair(good, 0u), std::pair(good, 2u), std::pair(good, 16u), std::pair(strange, 1u)}) {
-      std::thread server([&] { answer_once(listener, bytes, descriptors); });
+      std::thread server([&] { answer_once(listener, answer.first, answer.second); });
       const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never);
       server.join();
       ASSERT_FALSE(fetched);
       EXPECT_EQ(fetched.error().code, Code::remote);
+      if (answer.first == strange) {
+        EXPECT_NE(fetched.error().what.find("an answer that does not exist (99)"), std::string::npos);
+      }
     }
     // What is no reply at all is as good as none: it asks again.
     const std::string longer = std::string(good) + "x";

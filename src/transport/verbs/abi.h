@@ -14,7 +14,7 @@ namespace tutti::verbs {
 using Gid = std::array<std::uint8_t, 16>;
 
 enum class PortState : int { nop, down, init, armed, active, active_defer };
-enum class LinkLayer : std::uint8_t { unspecified, infiniband, ethernet };
+enum class LinkLayer : std::uint8_t { unspecified, infiniband, ethernet, last = ethernet };
 enum class GidType : std::uint32_t { infiniband, roce_v1, roce_v2 };
 enum class QpType : int { reliable = 2 };
 enum class QpState : int { reset, init, ready_to_receive, ready_to_send, sq_drain, sq_error, error };

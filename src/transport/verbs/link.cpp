@@ -44,30 +44,25 @@ Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer,
 Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,
                                          const QueueShape& queues, int peer, std::string peer_name) {
   std::shared_ptr<Link> link(new Link(std::move(endpoint), shape, peer, std::move(peer_name)));
-  if (auto created = link->create(queues); !created) return std::move(created).error();
+  TUTTI_TRY(link->create(queues));
   return link;
 }
 
 Result<void> Link::create(const QueueShape& queues) {
   assert(shape_.pieces(shape_.slot_bytes) <= Immediate::pieces_max && shape_.ring_slots() <= Immediate::credits_max);
   const std::size_t invitations = static_cast<std::size_t>(shape_.queue_pairs) * sizeof(Destination);
-  auto ring = RegisteredMemory::make(endpoint_, shape_.ring_slots() * (shape_.slot_bytes + invitations),
-                                     access_flag::local_write | access_flag::remote_write);
-  if (!ring) return std::move(ring).error();
-  ring_ = *std::move(ring);
-  auto slots = RegisteredMemory::make(endpoint_, sending_.size() * shape_.slot_bytes, access_flag::local_write);
-  if (!slots) return std::move(slots).error();
-  slots_ = *std::move(slots);
-  auto sink = endpoint_->attach(this);
-  if (!sink) return std::move(sink).error();
-  sink_ = *sink;
+  ring_ = TUTTI_TRY(RegisteredMemory::make(endpoint_, shape_.ring_slots() * (shape_.slot_bytes + invitations),
+                                           access_flag::local_write | access_flag::remote_write));
+  auto slots =
+      TUTTI_TRY(RegisteredMemory::make(endpoint_, sending_.size() * shape_.slot_bytes, access_flag::local_write));
+  slots_ = std::move(slots);
+  sink_ = TUTTI_TRY(endpoint_->attach(this));
   QueueShape all = queues;
   all.sends = shape_.sends();
   all.receives = shape_.receives();
   for (int i = 0; i < shape_.queue_pairs; ++i) {
-    auto pair = QueuePair::create(endpoint_, all, *sink_, static_cast<std::uint32_t>(i));
-    if (!pair) return std::move(pair).error();
-    queues_.push_back(*std::move(pair));
+    auto pair = TUTTI_TRY(QueuePair::create(endpoint_, all, *sink_, static_cast<std::uint32_t>(i)));
+    queues_.push_back(std::move(pair));
   }
   invitations_.resize(std::size_t{2} * shape_.ring_slots());
   invites_ = endpoint_->windows() && queues_.front()->inline_bytes() >= sizeof(Destination);
@@ -97,24 +92,19 @@ Result<void> Link::connect(const LinkAddress& peer) {
                  .what = fmt::format("{} is on a fabric of another kind (InfiniBand, RoCE or iWARP)", peer_name_)};
   to_ = peer;
   if (endpoint_->port.iwarp) return {};
-  for (std::size_t i = 0; i < queues_.size(); ++i)
-    if (auto connected = queues_[i]->connect(peer.queues[i], peer.port); !connected) return connected;
+  for (std::size_t i = 0; i < queues_.size(); ++i) TUTTI_TRY(queues_[i]->connect(peer.queues[i], peer.port));
   return {};
 }
 
 Result<CmAddress> Link::listen(const CmToken& token) {
   QueuePair& queue = *queues_.front();
-  auto listening = CmConnection::listen(endpoint_->port, queue.address().number, token);
-  if (!listening) return std::move(listening).error();
-  cm_ = *std::move(listening);
+  cm_ = TUTTI_TRY(CmConnection::listen(endpoint_->port, queue.address().number, token));
   queue.wait_to_be_addressed();
   return cm_->address();
 }
 
 Result<void> Link::call(const CmAddress& peer, const CmToken& token) {
-  auto calling = CmConnection::connect(endpoint_->port, queues_.front()->address().number, token, peer);
-  if (!calling) return std::move(calling).error();
-  cm_ = *std::move(calling);
+  cm_ = TUTTI_TRY(CmConnection::connect(endpoint_->port, queues_.front()->address().number, token, peer));
   return {};
 }
 
@@ -124,7 +114,7 @@ Result<void> Link::probe() {
                 .remote_address = to_.ring,
                 .rkey = to_.rkey,
                 .immediate = Immediate{.credit_only = true}.pack()});
-    if (auto posted = queue->post(); !posted) return std::move(posted).error();
+    TUTTI_TRY(queue->post());
   }
   return {};
 }

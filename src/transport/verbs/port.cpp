@@ -20,8 +20,11 @@ std::string_view name_of(PortState state) {
     case PortState::down: return "down";
     case PortState::init: return "not configured yet";
     case PortState::armed: return "armed, not active";
-    default: return "not active";
+    case PortState::nop:
+    case PortState::active:
+    case PortState::active_defer: break;
   }
+  return "not active";  // also a state that is newer than this
 }
 
 bool is_zero(const Gid& gid) {
@@ -73,10 +76,9 @@ Result<void> add_iwarp(Port& port, const PortFilter& filter) {
   const auto gid = read_gid(port.device.get(), port.number, 0, port.link_layer);
   const auto address = gid ? iwarp_address(gid->gid) : std::nullopt;
   if (!address) return Error{.code = Code::system, .what = "its network interface has no address (iWARP)"};
-  auto library = CmLibrary::load(filter.verbs_library);
-  if (!library) return std::move(library).error();
+  auto library = TUTTI_TRY(CmLibrary::load(filter.verbs_library));
   port.iwarp = true;
-  port.cm = *std::move(library);
+  port.cm = std::move(library);
   port.gid = *address;
   port.gid_index = 0;
   return {};
@@ -233,7 +235,7 @@ Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const
   }
   library->ibv_free_device_list(devices);
   std::ranges::stable_sort(list.ports, std::greater(), &Port::mbps);
-  std::ranges::stable_partition(list.ports, [](const Port& port) { return !port.iwarp; });
+  std::stable_partition(list.ports.begin(), list.ports.end(), [](const Port& port) { return !port.iwarp; });
   return list;
 }
 
