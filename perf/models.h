@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
-#include <ranges>
 #include <vector>
 
 namespace perf {
@@ -100,7 +99,8 @@ constexpr std::vector<Bucket> buckets_of(const Shapes& shapes, std::size_t eleme
                                          std::size_t limit) {
   std::vector<Bucket> buckets;
   Bucket open;
-  for (const auto& shape : std::views::reverse(shapes)) {
+  for (auto at = shapes.rbegin(); at != shapes.rend(); ++at) {
+    const auto& shape = *at;
     ++open.tensors;
     open.elements += shape.elements();
     if (open.elements * element_bytes < (buckets.empty() ? first_limit : limit)) continue;

@@ -1,6 +1,5 @@
 // Logarithmic rounds with optimal volume, for any number of ranks.
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -68,9 +67,10 @@ Schedule all_reduce(const Shape& shape) {
     summed.end(round);
     schedule.next_step();
   }
-  for (const auto [skip, end] : std::views::reverse(rounds)) {
+  for (const Round& round : Reversed(rounds)) {
+    const int skip = round.skip;
     for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
-      for (int i = 0; i < end - skip; ++i) schedule.copy(rank, (rank - skip + n) % n, (rank + i) % n);
+      for (int i = 0; i < round.end - skip; ++i) schedule.copy(rank, (rank - skip + n) % n, (rank + i) % n);
     });
     schedule.next_step();
   }
@@ -105,9 +105,11 @@ Schedule all_gather(const Shape& shape) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
   for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
-  for (const auto [skip, end] : std::views::reverse(rounds_of(n))) {
+  const std::vector<Round> rounds = rounds_of(n);
+  for (const Round& round : Reversed(rounds)) {
+    const int skip = round.skip;
     for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
-      for (int i = 0; i < end - skip; ++i) {
+      for (int i = 0; i < round.end - skip; ++i) {
         const int group = (rank + i) % n;
         schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - skip + n) % n,
                       {Buffer::output, group});

@@ -36,8 +36,10 @@ void embed(Schedule& outer, std::span<const Embedding> embeddings) {
     if (concerns(outer, embedding)) kept.push_back(&embedding);
   for (int step = 0; step < steps; ++step, outer.next_step())
     for (const Embedding* const embedding : kept) {
-      const auto in_step = std::ranges::equal_range(embedding->inner->transfers(), step, {}, &Transfer::step);
-      for (const Transfer& t : in_step) place(outer, *embedding, t);
+      const auto& transfers = embedding->inner->transfers();
+      for (auto t = std::ranges::lower_bound(transfers, step, {}, &Transfer::step);
+           t != transfers.end() && t->step == step; ++t)
+        place(outer, *embedding, *t);
     }
 }
 

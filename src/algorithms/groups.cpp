@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <ranges>
+
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -22,7 +23,7 @@ Groups of_level(const Level& level) {
 
 Groups near_groups(const Shape& shape, int size) {
   if (size == 0) {
-    for (const Level& level : std::views::reverse(shape.levels))
+    for (const Level& level : Reversed(shape.levels))
       if (Groups groups = of_level(level); !groups.empty()) return groups;
     return {};
   }

@@ -19,8 +19,8 @@ bool supports(const Shape& shape, int group_size) {
 Groups from_root(Groups groups, Rank root) {
   const auto first = std::ranges::find_if(groups, [&](const auto& g) { return std::ranges::find(g, root) != g.end(); });
   const auto place = std::ranges::find(*first, root) - first->begin();
-  std::ranges::rotate(groups, first);
-  for (auto& group : groups) std::ranges::rotate(group, group.begin() + place % std::ssize(group));
+  std::rotate(groups.begin(), first, groups.end());
+  for (auto& group : groups) std::rotate(group.begin(), group.begin() + place % std::ssize(group), group.end());
   return groups;
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <ranges>
+#include <span>
 #include <utility>
+
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -22,8 +24,7 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(par
     std::vector<int> path;  // up to an ancestor of known depth
     int above = v;
     for (; depth(above) == none; above = parent(above)) path.push_back(above);
-    for (int edges = depth(above); const int below : std::views::reverse(path))
-      depths_[static_cast<std::size_t>(below)] = ++edges;
+    for (int edges = depth(above); const int below : Reversed(path)) depths_[static_cast<std::size_t>(below)] = ++edges;
   }
 }
 
@@ -42,7 +43,7 @@ std::vector<int> Tree::sizes() const {
   std::vector<std::vector<int>> levels(static_cast<std::size_t>(height()) + 1);
   for (int v = 0; v < size(); ++v) levels[static_cast<std::size_t>(depth(v))].push_back(v);
   std::vector<int> sizes(parents_.size(), 1);
-  for (const std::vector<int>& level : std::views::reverse(levels))
+  for (const std::vector<int>& level : Reversed(levels))
     for (const int v : level)
       if (parent(v) != none) sizes[static_cast<std::size_t>(parent(v))] += sizes[static_cast<std::size_t>(v)];
   return sizes;
@@ -108,12 +109,12 @@ Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) con
     const auto sum = [&](int v, int chunk) -> int& {
       return sums[static_cast<std::size_t>(v) * static_cast<std::size_t>(chunks_) + static_cast<std::size_t>(chunk)];
     };
-    return play(std::views::reverse(hops_), [&](Schedule& schedule, const Hop& hop) {
+    return play(Reversed(hops_), [&](Schedule& schedule, const Hop& hop) {
       schedule.reduce(rank(hop.to), rank(hop.from), hop.chunk, sum(hop.to, hop.chunk));
       sum(hop.from, hop.chunk) += sum(hop.to, hop.chunk);
     });
   }
-  return play(std::views::all(hops_),
+  return play(std::span(hops_),
               [&](Schedule& schedule, const Hop& hop) { schedule.copy(rank(hop.from), rank(hop.to), hop.chunk); });
 }
 

@@ -7,6 +7,18 @@
 
 namespace tutti {
 
+/// A container's elements, last one first. std::views::reverse of libstdc++ 12 is too much for clang 14.
+template <class Container>
+class Reversed {
+ public:
+  explicit Reversed(const Container& of) : of_(of) {}
+  auto begin() const { return of_.rbegin(); }
+  auto end() const { return of_.rend(); }
+
+ private:
+  const Container& of_;
+};
+
 /// Calls `visit` with each rank that may send, in ascending order, where each sends to one other rank: all ranks, or
 /// the one in question and the one that sends to it, sender_to(rank). That is -1 if nobody does.
 template <class SenderTo, class Visit>

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-#ifdef TUTTI_HAS_TOPOLOGY
 #include "topology/sources/cpus_near.h"
-#endif
 
 namespace tutti {
-
-#ifdef TUTTI_HAS_TOPOLOGY
 
 CpuSet CpuMap::part_of(Part part, int cpu) {
   const std::lock_guard lock(mutex_);
@@ -42,19 +38,5 @@ CpuMap::Device CpuMap::device(const std::string& bus_id) {
   const auto near = topology::near_device(bus_id, root_);
   return {.cpus = cpus_in(near.cpus), .node = nodes().size() > 1 ? near.node : -1};
 }
-
-#else
-
-CpuSet CpuMap::part_of(Part, int) {
-  return {};
-}
-std::vector<NumaNode> CpuMap::nodes() {
-  return {};
-}
-CpuMap::Device CpuMap::device(const std::string&) {
-  return {};
-}
-
-#endif
 
 }  // namespace tutti

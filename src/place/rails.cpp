@@ -65,7 +65,7 @@ std::vector<std::vector<Rank>> rings_through(std::span<const HostRings> hosts) {
     std::vector<Rank> ends;
     for (std::size_t ring = 0; ring < rings.size(); ++ring) {
       std::vector<Rank> order = order_for(host, ring, ends);
-      std::ranges::rotate(order, std::ranges::find(order, host.doors[ring]));
+      std::rotate(order.begin(), std::ranges::find(order, host.doors[ring]), order.end());
       ends.push_back(order.back());
       rings[ring].insert(rings[ring].end(), order.begin(), order.end());
     }

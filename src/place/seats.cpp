@@ -89,7 +89,8 @@ Orders rings_of(const Topology& machine, std::span<const Rank> ranks, const std:
   for (const auto& channel : channels.orders) {
     std::vector<Rank> order;
     for (const int i : channel) order.push_back(ranks[static_cast<std::size_t>(i)]);
-    std::ranges::rotate(order, std::ranges::min_element(order));  // a ring begins anywhere: at the lowest rank
+    std::rotate(order.begin(), std::ranges::min_element(order),
+                order.end());  // a ring begins anywhere: at the lowest rank
     if (std::ranges::find(orders, order) == orders.end()) orders.push_back(std::move(order));
   }
   if (orders.empty()) orders.emplace_back(ranks.begin(), ranks.end());

@@ -103,12 +103,11 @@ bool GpuProcess::idle_or_keep(const std::function<Result<bool>()>& idle,
 }
 
 Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {
-  auto loaded = driver.get();
-  if (!loaded) return std::move(loaded).error();
+  auto loaded = TUTTI_TRY(driver.get());
   deferred->empty();
   const std::lock_guard lock(mutex_);
   if (auto known = gpus_[ordinal].lock()) return known;
-  auto opened = cuda::Gpu::open(*loaded, ordinal);
+  auto opened = cuda::Gpu::open(loaded, ordinal);
   if (opened) gpus_[ordinal] = *opened;
   return opened;
 }
@@ -117,11 +116,10 @@ Result<cuda::SharedGpu> GpuProcess::current() {
   const auto loaded = driver.if_loaded();
   if (!loaded) return cuda::SharedGpu();
   cuda::Context context = nullptr;
-  if (auto asked = loaded->check(loaded->api.context_current(&context), "cuCtxGetCurrent"); !asked)
-    return asked.error();
+  TUTTI_TRY(loaded->check(loaded->api.context_current(&context), "cuCtxGetCurrent"));
   if (context == nullptr) return cuda::SharedGpu();
   cuda::Ordinal ordinal = 0;
-  if (auto asked = loaded->check(loaded->api.context_device(&ordinal), "cuCtxGetDevice"); !asked) return asked.error();
+  TUTTI_TRY(loaded->check(loaded->api.context_device(&ordinal), "cuCtxGetDevice"));
   return gpu(ordinal);
 }
 
@@ -134,22 +132,17 @@ Result<std::shared_ptr<const cuda::Kernels>> GpuProcess::kernels(const cuda::Sha
 }
 
 Result<std::byte*> GpuProcess::allocate(cuda::Ordinal ordinal, std::size_t bytes) {
-  auto on = gpu(ordinal);
-  if (!on) return std::move(on).error();
-  auto current = cuda::Current::enter(**on);
-  if (!current) return std::move(current).error();
-  auto memory = cuda::DeviceMemory::allocate(*on, bytes);
-  if (!memory) return std::move(memory).error();
-  auto stream = cuda::OwnStream::create(*on);
-  if (!stream) return std::move(stream).error();
-  const auto& api = (*on)->api();
-  const cuda::Status cleared = api.set_async(memory->address(), 0, bytes, stream->get());
-  if (auto queued = (*on)->check(cleared, "cuMemsetD8Async"); !queued) return queued.error();
-  if (auto done = (*on)->check(api.stream_synchronize(stream->get()), "cuStreamSynchronize"); !done)
-    return done.error();
-  std::byte* const at = memory->data();
+  auto on = TUTTI_TRY(gpu(ordinal));
+  const auto current = TUTTI_TRY(cuda::Current::enter(*on));
+  auto memory = TUTTI_TRY(cuda::DeviceMemory::allocate(on, bytes));
+  auto stream = TUTTI_TRY(cuda::OwnStream::create(on));
+  const auto& api = on->api();
+  const cuda::Status cleared = api.set_async(memory.address(), 0, bytes, stream.get());
+  TUTTI_TRY(on->check(cleared, "cuMemsetD8Async"));
+  TUTTI_TRY(on->check(api.stream_synchronize(stream.get()), "cuStreamSynchronize"));
+  std::byte* const at = memory.data();
   const std::lock_guard lock(mutex_);
-  allocated_.emplace(at, *std::move(memory));
+  allocated_.emplace(at, std::move(memory));
   return at;
 }
 

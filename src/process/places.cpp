@@ -24,21 +24,21 @@ constexpr const char* name_of(Places::Kind kind) {
 }  // namespace
 
 Places::Calls Places::Calls::real() {
-  const auto get = [](pid_t thread) -> Result<CpuSet> {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (::sched_getaffinity(thread, sizeof set, &set) != 0)
+  const auto ask = [](pid_t thread) -> Result<CpuSet> {
+    cpu_set_t found;
+    CPU_ZERO(&found);
+    if (::sched_getaffinity(thread, sizeof found, &found) != 0)
       return Error{.code = Code::system, .what = "ask for a thread's CPUs", .sys_errno = errno};
-    return cpus_in(set);
+    return cpus_in(found);
   };
-  const auto set = [](pid_t thread, const CpuSet& cpus) -> Result<void> {
-    const cpu_set_t wanted = system_set(cpus);
+  const auto change = [](pid_t thread, const CpuSet& wanted_cpus) -> Result<void> {
+    const cpu_set_t wanted = system_set(wanted_cpus);
     if (::sched_setaffinity(thread, sizeof wanted, &wanted) != 0)
       return Error{.code = Code::system, .what = "set a thread's CPUs", .sys_errno = errno};
     return {};
   };
   const long cpus = ::sysconf(_SC_NPROCESSORS_CONF);
-  return {.get = get, .set = set, .cpus = cpus > 0 ? static_cast<std::size_t>(cpus) : 0};
+  return {.get = ask, .set = change, .cpus = cpus > 0 ? static_cast<std::size_t>(cpus) : 0};
 }
 
 Places::Places(CpuMap& map, Log& log, bool on, Calls calls) : map_(map), log_(log), on_(on), calls_(std::move(calls)) {}
@@ -105,9 +105,9 @@ CpuSet Places::home_of(const Entry& entry, const std::vector<Claim>& claims) con
 /// Only the kernel knows what the control group allows: it cuts a thread's CPUs to that.
 Result<void> Places::learn_allowed(pid_t id, const Entry& entry) {
   if (allowed_.any()) return {};
-  if (auto free = calls_.set(id, ~CpuSet()); !free) return free;
+  TUTTI_TRY(calls_.set(id, ~CpuSet()));
   auto cut = calls_.get(id);
-  if (auto back = calls_.set(id, entry.now); !back) return back;
+  TUTTI_TRY(calls_.set(id, entry.now));
   if (!cut) return std::move(cut).error();
   allowed_ = *cut;
   return {};

@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "base/uncancelled.h"
-#include "base/version.h"
 #include "net/digest.h"
 #include "tune/keep.h"
 #include "tune/kept_choices.h"
@@ -65,9 +64,8 @@ HostGroups groups_of_slurm() {
 
 Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
   if (const std::string& path = config.text("TUTTI_MACHINE_FILE"); !path.empty()) {
-    auto machine = read_machine_file(path);
-    if (!machine) return std::move(machine).error();
-    return std::make_unique<Tune>(*machine);
+    auto machine = TUTTI_TRY(read_machine_file(path));
+    return std::make_unique<Tune>(machine);
   }
   if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
   return std::make_unique<Tune>(
@@ -182,12 +180,12 @@ Result<void> Process::identify() {
 
 Result<void> Process::serve() {
   const std::lock_guard lock(mutex_);
-  if (auto identified = identify(); !identified) return identified;
+  TUTTI_TRY(identify());
   if (fd_server_) return fd_server_->follow_user();
   auto server = FdServer::open(segments, key);
   if (!server) return std::move(server).error().during("open the descriptor server");
   std::shared_ptr<FdServer> shared = *std::move(server);
-  if (auto added = service.add(shared); !added) return added;
+  TUTTI_TRY(service.add(shared));
   fd_server_ = std::move(shared);
   return {};
 }
@@ -198,12 +196,10 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   const DescriptorLimit descriptors = raise_descriptor_limit();
   log.info(LogTopic::init, "descriptors", "{} may be open, {} before the limit was raised", descriptors.now,
            descriptors.before);
-  auto own = interfaces.get(system, config, log);
-  if (!own) return std::move(own).error();
-  auto server = ConnectionServer::open(system, hosts_of(*own));
-  if (!server) return std::move(server).error();
-  if (auto added = service.add(*server); !added) return std::move(added).error();
-  connections_ = *std::move(server);
+  auto own = TUTTI_TRY(interfaces.get(system, config, log));
+  auto server = TUTTI_TRY(ConnectionServer::open(system, hosts_of(own)));
+  TUTTI_TRY(service.add(server));
+  connections_ = std::move(server);
   for (const SocketAddress& at : connections_->addresses())
     log.info(LogTopic::net, "connections", "listening at {} port {}", at.host, at.port);
   return connections_;
@@ -231,8 +227,7 @@ Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
   if (!base) return std::move(base).error().during("make a rank's shared area");
   auto area = std::make_shared<OwnedArea>(segments, *base, *segments.find(*base, bytes), shape);
   area->area.format();
-  if (auto drawn = fill_random(std::as_writable_bytes(std::span(&area->area.header().life, 1))); !drawn)
-    return std::move(drawn).error();
+  TUTTI_TRY(fill_random(std::as_writable_bytes(std::span(&area->area.header().life, 1))));
   const std::lock_guard lock(mutex_);
   std::erase_if(areas_, [](const auto& entry) { return entry.second.expired(); });
   areas_[area->name.id] = area;

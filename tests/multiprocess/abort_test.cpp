@@ -60,7 +60,11 @@ tuttiResult_t wait_in_vain(Busy busy, tuttiComm_t comm, int rank, int ranks, tut
   return tuttiInternalError;
 }
 
-class Abort : public ::testing::TestWithParam<std::tuple<Busy, Layout>> {};
+class Abort : public ::testing::TestWithParam<std::tuple<Busy, Layout>> {
+ protected:
+  const Busy busy = std::get<0>(GetParam());
+  const Layout layout = std::get<1>(GetParam());
+};
 INSTANTIATE_TEST_SUITE_P(States, Abort,
                          ::testing::Combine(::testing::Values(Busy::nothing, Busy::small, Busy::window, Busy::heap,
                                                               Busy::barrier, Busy::send, Busy::receive, Busy::group,
@@ -73,8 +77,7 @@ INSTANTIATE_TEST_SUITE_P(States, Abort,
 
 /// Rank 0 waits in a call; another thread of its process aborts.
 TEST_P(Abort, EndsAnyCallFromAnotherThread) {
-  const auto [busy, layout] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [busy](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [this](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     if (seat.rank() == 0) {
@@ -112,9 +115,8 @@ TEST_P(Abort, EndsAnyCallFromAnotherThread) {
 
 /// The others are in the midst of a call that the aborting rank never joins.
 TEST_P(Abort, EndsTheCallsOfAllOthers) {
-  const auto [busy, layout] = GetParam();
   if (busy == Busy::nothing) return;
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [busy](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [this](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     if (seat.rank() == 0) {
@@ -135,7 +137,13 @@ TEST_P(Abort, EndsTheCallsOfAllOthers) {
 }
 
 /// After the error the buffers are the caller's again: whatever is in them stays.
-class GivenBack : public ::testing::TestWithParam<std::tuple<Layout, Memory, Kind, const char*>> {};
+class GivenBack : public ::testing::TestWithParam<std::tuple<Layout, Memory, Kind, const char*>> {
+ protected:
+  const Layout layout = std::get<0>(GetParam());
+  const Memory memory = std::get<1>(GetParam());
+  const Kind kind = std::get<2>(GetParam());
+  const char* const transport = std::get<3>(GetParam());
+};
 const auto given_back_kinds = ::testing::Values(Kind::all_reduce, Kind::all_gather, Kind::all_to_all);
 std::string name_of(const ::testing::TestParamInfo<GivenBack::ParamType>& test) {
   const auto [layout, memory, kind, transport] = test.param;
@@ -174,8 +182,7 @@ tuttiResult_t call(Kind kind, Buffer& in, Buffer& out, int ranks, tuttiComm_t co
 
 /// Rank 0 gives up before rank 2 has come; rank 1 and 2 then think that all are there.
 TEST_P(GivenBack, BuffersAreNotWrittenByThoseWhoComeLater) {
-  const auto [layout, memory, kind, transport] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [memory, kind](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [this](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     Buffer in(memory, 3 << 19);
@@ -209,8 +216,7 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseWhoComeLater) {
 
 /// Rank 0 gives up at some moment in the midst of it.
 TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
-  const auto [layout, memory, kind, transport] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [memory, kind](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [this](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7);
     for (int round = 0; round < share_of(8); ++round) {
       seat.doing("round " + std::to_string(round));
@@ -250,8 +256,7 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
 
 /// What was read from a buffer after its owner had taken it back is never passed off as the result.
 TEST_P(GivenBack, NobodySucceedsWithWhatWasNotMeant) {
-  const auto [layout, memory, kind, transport] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [memory, kind](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [this](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 11);
     for (int round = 0; round < share_of(10); ++round) {
       const auto delay = random() % 2'000'000;

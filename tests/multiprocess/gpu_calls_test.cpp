@@ -31,7 +31,9 @@ std::map<int, std::vector<Call>> calls_by_ranks() {
 
 TEST(GpuCalls, EveryKindOfCall) {
   std::size_t number = 0;
-  for (const auto& [ranks, calls] : calls_by_ranks()) {
+  for (const auto& each : calls_by_ranks()) {
+    const int ranks = each.first;
+    const std::vector<Call>& calls = each.second;
     number += calls.size();
     launch_ranks(launch_group(ranks, Layout::one_thread), [&calls, first = ranks](Seat& seat) {
       int nth = first;

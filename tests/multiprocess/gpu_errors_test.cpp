@@ -224,10 +224,14 @@ TEST(GpuErrors, TooManyRanksForTheGpu) {
 
 /// What a rank uses at most is a setting, and is less where the GPU holds less.
 TEST(GpuErrors, BlocksAreBounded) {
-  for (const auto& [setting, holds, expected] : {std::tuple{"5", 100u, 10u}, std::tuple{"128", 9u, 8u}})
-    launch_ranks(launch_group(2, Layout::one_thread, {std::string("TUTTI_MAX_CTAS=") + setting}), [&](Seat& seat) {
+  struct Bound {
+    const char* setting;
+    unsigned holds, expected;
+  };
+  for (const Bound& of : {Bound{"5", 100, 10}, Bound{"128", 9, 8}})
+    launch_ranks(launch_group(2, Layout::one_thread, {std::string("TUTTI_MAX_CTAS=") + of.setting}), [&](Seat& seat) {
       unsigned most = 0, most_threads = 0;
-      fake_cuda(library).set_blocks_max(holds);
+      fake_cuda(library).set_blocks_max(of.holds);
       fake_cuda(library).set_kernel([&](const std::string&, const std::byte*, unsigned blocks, unsigned threads) {
         most_threads = std::max(most_threads, threads);
         most = std::max(most, blocks);
@@ -244,7 +248,7 @@ TEST(GpuErrors, BlocksAreBounded) {
       const auto large = make_ranks(user, seat, comms, 10'000'000);
       all_reduce(large);
       user.synchronize(large[0].stream);
-      EXPECT_EQ(most, expected);
+      EXPECT_EQ(most, of.expected);
       EXPECT_EQ(most_threads, static_cast<unsigned>(device::block_threads));
       destroy(comms);
     });

@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(NoWay, GpuMemory,
 
 /// Where memory can neither be created nor mapped, ranks do without kernels that meet; and all of it is given back.
 TEST_P(GpuMemory, IsMadeAndGivenBack) {
-  const auto [way, seating] = GetParam();
+  const Way& way = std::get<0>(GetParam());
+  const Seating seating = std::get<1>(GetParam());
   launch_ranks(team_of(4, seating, way.settings), [&](Seat& seat) {
     auto& fake = fake_cuda(library);
     const int gpu = choose_gpu(seat, seating);

@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Calls, HugeCounts,
                          });
 
 TEST_P(HugeCounts, EveryElementArrives) {
-  const auto& [huge, way] = GetParam();
+  const Huge& huge = std::get<0>(GetParam());
+  const Way& way = std::get<1>(GetParam());
   if (const auto reason = no_room_for(huge.total_bytes); !reason.empty()) GTEST_SKIP() << reason;
   const Call call{.kind = huge.kind,
                   .type = tuttiUint8,

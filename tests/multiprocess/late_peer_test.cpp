@@ -20,7 +20,7 @@ constexpr int limit_ms = 200;          // of rank 0
 constexpr int late_ms = 450;           // the last rank, after all others have begun
 constexpr std::size_t never = 1;       // a word of the board that nobody raises
 constexpr std::size_t begun_word = 2;  // and the words behind it, one for each rank: the turn that it has begun
-constexpr int send = kind_count, isend = kind_count + 1, all_calls = kind_count + 2;
+constexpr int send = kind_count, all_calls = kind_count + 2;  // the last one: isend
 
 struct Load {
   const char* name;

@@ -11,6 +11,7 @@
 
 #include "support/call.h"
 #include "support/folder.h"
+#include "support/has_hwloc.h"
 #include "support/launch_ranks.h"
 
 namespace tutti::testing {
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* gpus_8 = TUTTI_TEST_MACHINES "/cube-mesh-double.txt";
 constexpr const char* switched_8 = TUTTI_TEST_MACHINES "/switched-8.xml";
 constexpr const char* four_nodes = "synthetic:pack:2 numa:2 core:2 pu:1";
+constexpr const char* no_hwloc = "libhwloc is not installed (Debian: libhwloc15)";
 
 std::vector<std::string> on(const std::string& machine, const std::string& transport) {
   std::vector<std::string> environment = {"TUTTI_TRANSPORT=" + transport};
@@ -92,19 +94,18 @@ TEST(Place, ChoiceFollowsTheLinks) {
   const std::string without = used("", folder);
   EXPECT_NE(without, "");
   EXPECT_NE(without, used(gpus_8, folder));
-#if TUTTI_HAS_HWLOC
-  EXPECT_NE(without, used(four_nodes, folder));
-#endif
+  if (has_hwloc()) {
+    EXPECT_NE(without, used(four_nodes, folder));
+  }
 }
 
-#if TUTTI_HAS_HWLOC
 TEST(Place, RanksShareTheNodesOfASyntheticMachine) {
+  if (!has_hwloc()) GTEST_SKIP() << no_hwloc;
   with_explanation(four_nodes, 8, [](const std::string& text) {
     EXPECT_NE(text.find("Ranks: 2 groups, then 4 groups"), std::string::npos) << text;
     EXPECT_NE(text.find("hierarchical"), std::string::npos) << text;
   });
 }
-#endif
 
 using Where = std::tuple<const char*, const char*, int>;
 
@@ -112,25 +113,26 @@ class OnAMachine : public ::testing::TestWithParam<Where> {};
 
 TEST_P(OnAMachine, EveryCollectiveIsRight) {
   const auto [machine, transport, ranks] = GetParam();
-  EXPECT_TRUE(launch_ranks({.ranks = ranks, .layout = Layout::pairs, .environment = on(machine, transport)},
-                           [&, ranks = ranks](Seat& seat) {
-                             tuttiComm_t comm = seat.init_one();
-                             ASSERT_NE(comm, nullptr);
-                             for (int kind = 0; kind < kind_count; ++kind)
-                               for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{300'000}})
-                                 for (const int root : {0, ranks - 1}) {
-                                   const auto of = static_cast<Kind>(kind);
-                                   const Call call{.kind = of,
-                                                   .values = Values::random,
-                                                   .count = count_for(of, tuttiFloat32, ranks, bytes),
-                                                   .root = root,
-                                                   .in_place = InPlace::some,
-                                                   .memory = Mix::by_rank,
-                                                   .seed = 5};
-                                   EXPECT_EQ(run_call(call, seat.here(), ranks, {comm}, 2), "") << call.text();
-                                 }
-                             EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-                           }));
+  if (machine == four_nodes && !has_hwloc()) GTEST_SKIP() << no_hwloc;
+  EXPECT_TRUE(
+      launch_ranks({.ranks = ranks, .layout = Layout::pairs, .environment = on(machine, transport)}, [&](Seat& seat) {
+        tuttiComm_t comm = seat.init_one();
+        ASSERT_NE(comm, nullptr);
+        for (int kind = 0; kind < kind_count; ++kind)
+          for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{300'000}})
+            for (const int root : {0, seat.ranks() - 1}) {
+              const auto of = static_cast<Kind>(kind);
+              const Call call{.kind = of,
+                              .values = Values::random,
+                              .count = count_for(of, tuttiFloat32, seat.ranks(), bytes),
+                              .root = root,
+                              .in_place = InPlace::some,
+                              .memory = Mix::by_rank,
+                              .seed = 5};
+              EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 2), "") << call.text();
+            }
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, OnAMachine,
@@ -353,9 +355,9 @@ TEST(Place, SaysWhichRingDoesNotFit) {
 }
 
 TEST(Place, SaysWhichFileIsNotAMachine) {
-  for (const auto& [machine, code] :
+  for (const auto& each :
        {std::pair{"/nowhere/machine.xml", tuttiSystemError}, std::pair{__FILE__, tuttiInvalidArgument}})
-    EXPECT_TRUE(launch_ranks({.ranks = 2, .environment = on(machine, "auto")}, [code = code](Seat& seat) {
+    EXPECT_TRUE(launch_ranks({.ranks = 2, .environment = on(each.first, "auto")}, [code = each.second](Seat& seat) {
       tuttiComm_t comm = nullptr;
       EXPECT_TRUE(fails(tuttiCommInitRank(&comm, seat.ranks(), seat.next_id(), seat.rank()), code, "TUTTI_TOPO_FILE"));
     }));

@@ -2,7 +2,6 @@
 // memory, alignment, root, number of ranks, how ranks are placed, transport and algorithm.
 #include <algorithm>
 #include <cstdlib>
-#include <ranges>
 #include <set>
 
 #include "support/property_space.h"
@@ -48,16 +47,17 @@ std::vector<Plan> plans() {
   const auto sets = testing::sets();
   const auto fits = [&sets](const Row& row) {
     return std::ranges::any_of(sets, [&](const Row& set) {
-      return std::ranges::equal(set, row | std::views::take(set_dimensions),
-                                [](int given, int chosen) { return chosen < 0 || chosen == given; });
+      return std::equal(set.begin(), set.end(), row.begin(), row.begin() + set_dimensions,
+                        [](int given, int chosen) { return chosen < 0 || chosen == given; });
     });
   };
   std::vector<Plan> all;
   for (const auto& set : sets) all.push_back({.set = set_of(set), .calls = {}});
   std::uint64_t nth = 0;
   for (const auto& row : covering_array(levels, seed(), fits)) {
-    const auto of = std::ranges::find_if(
-        sets, [&](const Row& set) { return std::ranges::equal(set, row | std::views::take(set_dimensions)); });
+    const auto of = std::ranges::find_if(sets, [&](const Row& set) {
+      return std::equal(set.begin(), set.end(), row.begin(), row.begin() + set_dimensions);
+    });
     auto& calls = all[static_cast<std::size_t>(of - sets.begin())].calls;
     ++nth;
     if (calls.empty() || in_share(static_cast<int>(nth))) calls.push_back(call_of(row, mix(seed(), nth)));

@@ -203,8 +203,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RestOfTwoHosts,
                          });
 
 TEST_P(RestOfTwoHosts, HearOfEachRankThatIsGone) {
-  const auto [lone, gone, waits] = GetParam();
-  const auto host_of = [lone = lone](int rank) {
+  const int lone = GetParam().lone, gone = GetParam().gone, waits = GetParam().waits;
+  const auto host_of = [lone](int rank) {
     return std::vector<std::string>{fmt::format("TUTTI_HOSTID=rest-{}", rank == lone)};
   };
   for (const bool leaves : {true, false})

@@ -55,7 +55,7 @@ std::vector<Range> own_memory() {
   return all;
 }
 
-[[gnu::no_sanitize("address", "thread")]] int places_of(const Masked& part) {
+__attribute__((no_sanitize("address", "thread"))) int places_of(const Masked& part) {
   int places = 0;
   for (const Range& range : own_memory()) {
     const auto* at = reinterpret_cast<const volatile unsigned char*>(range.begin);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t s = BootstrapWorld::s;  // of the test without a world of seeds, too
 
 TEST_F(SimulatedBootstrap, EveryRankEndsWhenConnectionsBreak) {
-  for_each_seed({.reset = 0.03}, [this](BootstrapWorld& world) {
+  for_each_seed({.reset = 0.03}, [](BootstrapWorld& world) {
     world.open_root();
     world.add_all();
     world.run_until_settled();
@@ -176,7 +176,7 @@ TEST_F(SimulatedBootstrap, LostRankIsNamedToThoseWhoWait) {
 }
 
 TEST_F(SimulatedBootstrap, WithoutARootTheLimitEndsIt) {
-  for_each_seed({}, [this](BootstrapWorld& world) {
+  for_each_seed({}, [](BootstrapWorld& world) {
     world.root_may_come_later = true;
     world.add_all();
     world.run_until_settled();
@@ -190,7 +190,7 @@ TEST_F(SimulatedBootstrap, WithoutARootTheLimitEndsIt) {
 
 /// Who made the id listened before the ranks knew it.
 TEST_F(SimulatedBootstrap, ARootThatHasGoneIsNotWaitedFor) {
-  for_each_seed({.to_itself = 0.3}, [this](BootstrapWorld& world) {
+  for_each_seed({.to_itself = 0.3}, [](BootstrapWorld& world) {
     world.add_all();
     world.run_until_settled();
     for (const Outcome& outcome : world.outcomes) {
@@ -238,7 +238,7 @@ TEST_F(SimulatedBootstrap, ARankThatCannotTakePartTellsAll) {
 }
 
 TEST_F(SimulatedBootstrap, TheRootIsLost) {
-  for_each_seed({}, [this](BootstrapWorld& world) {
+  for_each_seed({}, [](BootstrapWorld& world) {
     world.open_root();
     world.add_all();
     while (!world.all_settled() && world.system.chance(0.95)) world.turn();

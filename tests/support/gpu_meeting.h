@@ -2,6 +2,7 @@
 // fake driver's shareable memory.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>

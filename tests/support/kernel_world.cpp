@@ -28,7 +28,7 @@ void fill(std::span<std::byte> to, DataType type, ReduceOp op, std::uint64_t see
     return std::ldexp(random.chance(50) ? fraction : -fraction, exponent);
   };
   for (std::size_t at = 0; at < to.size(); at += size) {
-    with_type(static_cast<tuttiDataType_t>(type), [&]<class T>(T*) {
+    with_type(type_at(static_cast<std::size_t>(type)), [&]<class T>(T*) {
       if constexpr (std::is_integral_v<T>)
         put(at, static_cast<T>(random.next()));
       else if (op == ReduceOp::avg && random.chance(20))
@@ -57,7 +57,7 @@ std::uint64_t inbox_bytes_for(const Split& split) {
 bool same(DataType type, const std::byte* a, const std::byte* b) {
   const std::size_t size = size_of(type);
   if (std::memcmp(a, b, size) == 0) return true;
-  return with_type(static_cast<tuttiDataType_t>(type), [&]<class T>(T*) {  // a NaN's payload is anybody's
+  return with_type(type_at(static_cast<std::size_t>(type)), [&]<class T>(T*) {  // a NaN's payload is anybody's
     T x, y;
     std::memcpy(&x, a, sizeof x);
     std::memcpy(&y, b, sizeof y);
@@ -245,7 +245,7 @@ std::vector<std::vector<std::byte>> KernelWorld::expected(int call) {
   std::vector<std::uint64_t> scalars;
   prepare(call);
   for (const User& user : users_) {
-    peers.push_back({user.input, user.output, 0});
+    peers.push_back({user.input, user.output, {}});
     scalars.push_back(user.scalar);
   }
   std::vector<Binding> bindings;

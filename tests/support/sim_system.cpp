@@ -61,12 +61,12 @@ void SimSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
 /// Lets connects arrive.
 void SimSystem::settle() {
   if (calling_.empty()) return;
-  const auto arrived = std::ranges::stable_partition(calling_, [this](int number) {
+  const auto arrived = std::stable_partition(calling_.begin(), calling_.end(), [this](int number) {
     const auto one = connections_.find(number);
     return one != connections_.end() && one->second.open_ns > now_ns_;
   });
-  const std::vector<int> numbers(arrived.begin(), arrived.end());
-  calling_.erase(arrived.begin(), arrived.end());
+  const std::vector<int> numbers(arrived, calling_.end());
+  calling_.erase(arrived, calling_.end());
   for (const int number : numbers) {
     const auto one = connections_.find(number);
     if (one == connections_.end()) continue;  // its caller has hung up

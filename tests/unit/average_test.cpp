@@ -97,7 +97,7 @@ struct Calls {
     std::vector<PeerMemory> peers;
     for (std::size_t rank = 0; rank < outputs.size(); ++rank)
       peers.push_back(
-          {reinterpret_cast<std::byte*>(inputs[rank].data()), reinterpret_cast<std::byte*>(outputs[rank].data()), 0});
+          {reinterpret_cast<std::byte*>(inputs[rank].data()), reinterpret_cast<std::byte*>(outputs[rank].data()), {}});
     std::vector<Run> runs;
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
       bindings[rank].peers = peers;
@@ -108,7 +108,7 @@ struct Calls {
   }
 
   static DataType type_of() {
-#define TUTTI_FLOATING(enumerator, number, bytes, storage) \
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) \
   if (std::is_same_v<T, storage>) return DataType::enumerator;
 #define TUTTI_SMALL TUTTI_FLOATING
 #include "plan/types.inc"
@@ -225,7 +225,7 @@ TEST_P(Averages, AreFiniteAndNoLessExactThanSumsOfQuotients) {
         expect_averages<T>(schedule, access, world, random, all, type,
                            text(algorithm, shape) + ", " + std::string(name(access)) + ", " + type);
       };
-#define TUTTI_FLOATING(enumerator, number, bytes, storage) expect.operator()<storage>(#enumerator);
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) expect.operator()<storage>(#enumerator);
 #define TUTTI_SMALL TUTTI_FLOATING
 #include "plan/types.inc"
     }

@@ -50,7 +50,8 @@ Shape on_machine(Shape shape, Random& random) {
   for (int ring = random.chance(50) ? random.between(1, 8) : 0; ring > 0; --ring) {
     if (!shape.rings.empty() && random.chance(40)) {
       shape.rings.push_back(shape.rings.back());
-      std::ranges::rotate(shape.rings.back(), shape.rings.back().begin() + random.below(shape.ranks));
+      std::vector<Rank>& last = shape.rings.back();
+      std::rotate(last.begin(), last.begin() + random.below(shape.ranks), last.end());
     } else {
       shape.rings.push_back(shuffled(shape.ranks, random));
     }

@@ -42,7 +42,7 @@ struct Calls {
       scratches.emplace_back(count, -2);
       scalars.push_back(static_cast<std::uint64_t>(rank) + 2);
     }
-    for (int rank = 0; rank < ranks; ++rank) peers.push_back({bytes_of(inputs[rank]), bytes_of(outputs[rank]), 0});
+    for (int rank = 0; rank < ranks; ++rank) peers.push_back({bytes_of(inputs[rank]), bytes_of(outputs[rank]), {}});
     for (int rank = 0; rank < ranks; ++rank)
       bindings.push_back({.input = bytes_of(inputs[rank]),
                           .output = bytes_of(outputs[rank]),

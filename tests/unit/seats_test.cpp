@@ -63,7 +63,7 @@ TEST(Seats, OfGpusAreTakenWhateverTheRanksAreCalled) {
   ASSERT_EQ(reversed.order.size(), 8u);
   std::vector<Rank> same;  // the same GPUs next to each other
   for (const Rank rank : reversed.order) same.push_back(7 - rank);
-  std::ranges::rotate(same, std::ranges::find(same, 0));
+  std::rotate(same.begin(), std::ranges::find(same, 0), same.end());
   EXPECT_EQ(same, straight.order);
   EXPECT_EQ(seats[0].numa, 1);
   EXPECT_EQ(seats[7].numa, 0);
