@@ -5,9 +5,20 @@ add_test(NAME tidy COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/tidy
 add_test(NAME tidy_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/tidy_test.py)
 add_test(NAME symbols_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols_test.py)
 set_tests_properties(symbols_test PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
+add_test(NAME release_version COMMAND ${PROJECT_SOURCE_DIR}/tools/release --check)
 add_test(NAME source_digest_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/source_digest_test.py ${CMAKE_COMMAND})
 add_test(NAME promises_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/promises_test.py ${PROJECT_SOURCE_DIR})
-set_tests_properties(tidy tidy_test symbols_test source_digest_test promises_test PROPERTIES LABELS house TIMEOUT 600)
+set_tests_properties(tidy tidy_test symbols_test release_version source_digest_test promises_test PROPERTIES LABELS house TIMEOUT 600)
+add_test(NAME whole_library_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/whole_library_test.py
+                                         ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+set_tests_properties(whole_library_test PROPERTIES LABELS house TIMEOUT 600)
+add_test(NAME whole_library_knows_machines COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/whole_library_test.py
+                                                   ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} --build)
+set_tests_properties(whole_library_knows_machines PROPERTIES LABELS nightly TIMEOUT 18000)
+add_test(NAME checklists COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/checklists/run.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(checklists PROPERTIES LABELS nightly TIMEOUT 18000 ENVIRONMENT "CC=${CMAKE_C_COMPILER};CXX=${CMAKE_CXX_COMPILER}")
+add_test(NAME compilers COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/compilers/run)
+set_tests_properties(compilers PROPERTIES LABELS nightly TIMEOUT 18000)
 add_test(NAME plot_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/plot_test.py)
 set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 600 SKIP_RETURN_CODE 77)
 
@@ -15,14 +26,10 @@ set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 600 SKIP_RETURN_C
 if(NOT TUTTI_SANITIZE)
   set(archives)
   foreach(module base plan algorithms transport exec kernels cuda tune net launch bootstrap process call comm progress
-                 collective gpu init submit)
+                 collective gpu init submit
+                 formats formats_read simulator topology topology_graph topology_sources topology_search)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
-  if(TARGET tutti_formats)
-    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_formats_read> $<TARGET_FILE:tutti_simulator> $<TARGET_FILE:tutti_topology>
-                         $<TARGET_FILE:tutti_topology_graph> $<TARGET_FILE:tutti_topology_sources>
-                         $<TARGET_FILE:tutti_topology_search>)
-  endif()
   add_test(NAME exports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py exports
                                 $<TARGET_FILE:tutti> ${PROJECT_SOURCE_DIR}/include/tutti)
   add_test(NAME state COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py state
