@@ -21,7 +21,7 @@ int main(void) {
   if (result == tuttiSuccess)
     printf("rank %d of %d: the sum is %g\n", rank, ranks, sum[count - 1]);
   else
-    fprintf(stderr, "rank %d: %s: %s\n", rank, tuttiGetErrorString(result), tuttiGetLastError(comm));
+    fprintf(stderr, "rank %d: %s\n", rank, tuttiGetLastError(comm));
 
   tuttiMemFree(mine);
   tuttiMemFree(sum);

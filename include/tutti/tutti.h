@@ -332,8 +332,8 @@ TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 
 /* ---- Insight ----------------------------------------------------------------------------------------------------- */
 
-/* The algorithm and transport of the last completed collective on comm, e.g. "two_shot" and "window". Transports: line,
- * window, pull, fifo (through slots in shared memory), socket (where not all ranks share memory), gpu, p2p. Valid until
+/* The algorithm and transport of the last completed collective on comm, e.g. "two_shot" and "mapped". Transports:
+ * inline, mapped, cma, slots; rdma or socket (where not all ranks share memory); gpu, p2p (docs/paths.md). Valid until
  * the next call on comm; while calls are in flight, the names may be those of any of them. */
 TUTTI_API tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport);
 
