@@ -189,6 +189,29 @@ TEST_F(VerbsLink, EveryStatusIsAnErrorThatNamesDevicePortStatusAndPeer) {
   }
 }
 
+/// The receiver has the first piece of three when its own device fails: the others never come.
+TEST_F(VerbsLink, AFailureInTheMidstOfAMessageIsAnError) {
+  constexpr std::size_t bytes = 40'000;
+  for (const bool lands : {false, true}) {
+    LinkPair pair({.slots = 2, .slot_bytes = bytes});
+    fault(pair.a.link->iwarp() ? "status:3:12" : "status:2:12");  // the second piece; iWARP has two requests for each
+    send(*pair.a.link, 1, bytes);
+    (void)pair.a.link->flush();
+    (void)ends(*pair.a.link);
+    std::vector<std::byte> into(bytes);
+    const auto ask = [&] { return lands ? pair.b.link->land(0, into) : pair.b.link->arrived(0, bytes); };
+    ASSERT_TRUE(pair.b.link->expect(bytes));
+    const auto part = ask();
+    ASSERT_TRUE(part) << part.error().text();
+    ASSERT_GT(*part, 0u);
+    ASSERT_LT(*part, bytes);
+    fault("poll_cq:1:EIO");
+    const auto rest = ask();
+    ASSERT_FALSE(rest) << *rest << " bytes";
+    EXPECT_EQ(rest.error().sys_errno, EIO) << rest.error().text();
+  }
+}
+
 TEST_F(VerbsLink, FailingCallsOfTheDriverAreErrors) {
   for (const char* const at : {"alloc_pd:1:ENOMEM", "create_comp_channel:1:EMFILE", "create_cq:1:ENOMEM"}) {
     fault(at);

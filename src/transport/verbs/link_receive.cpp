@@ -140,7 +140,7 @@ Result<std::size_t> Link::arrived(std::size_t at, std::size_t bytes) {
     found = here();
   }
   wants_message_ = found < bytes;
-  if (found == 0 && bytes > 0 && error_) return *error_;
+  if (found < bytes && error_) return *error_;  // whoever has a part of it waits for the rest
   if (message.complete() && message.bytes < at + bytes)
     return Error{
         .code = Code::remote,
