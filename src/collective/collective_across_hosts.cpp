@@ -74,13 +74,17 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
 }
 
 /// Whether a lost rank keeps this call from going on, although it waits for another one. No rank can have completed a
-/// call in which each needs all others before all of them were in it, and such a call does not stop for long then. In
-/// other calls a rank that has not come yet may be all that is waited for.
+/// call in which each needs all others before all of them were in it, and such a call does not stop for long then: not
+/// for several times as long as it took so far, which on a slow network may be seconds a step. In other calls a rank
+/// that has not come yet may be all that is waited for.
 std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() {
+  constexpr std::int64_t times = 4;
   const std::int64_t now = communicator_.process().system.now_ns();
   if (std::exchange(moved_, false)) stalled_since_ns_ = now;
+  if (since_ns_ == 0) since_ns_ = stalled_since_ns_;
   const bool in_turns = rooted(request_.collective) || prefixes(request_.collective);
-  if (in_turns || !communicator_.gone().any() || now - stalled_since_ns_ < next_call_ns) return std::nullopt;
+  if (in_turns || !communicator_.gone().any()) return std::nullopt;
+  if (now - stalled_since_ns_ < next_call_ns + times * (stalled_since_ns_ - since_ns_)) return std::nullopt;
   return failure_before(communicator_, run_.sequence());
 }
 

@@ -44,6 +44,7 @@ class CollectiveAcrossHosts final : public Operation {
   State state_ = State::enter;
   std::optional<ExchangedCounts> counts_;  // while they are exchanged
   bool moved_ = true;                      // since poll_peers was called last
+  std::int64_t since_ns_ = 0;              // in the call
   std::int64_t stalled_since_ns_ = 0;
 };
 
