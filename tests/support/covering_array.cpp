@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 
 namespace tutti::testing {
 namespace {
@@ -100,6 +101,8 @@ std::vector<Row> covering_array(const std::vector<int>& levels, std::uint64_t se
         best_gain = gain;
       }
       row[dimension] = best;
+      if (best < 0)
+        throw std::logic_error("`allowed` says of a row with open places that there is a choice, and there is none");
     }
     pairs.cover(row);
     rows.push_back(std::move(row));

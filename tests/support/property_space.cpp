@@ -65,18 +65,47 @@ bool floating(tuttiDataType_t type) {
   return with_type(type, []<class T>(T*) { return Precision<T>::floating; });
 }
 
-/// Forced on a call that it does not serve, an algorithm is not used.
+/// Forced on a call that it does not serve, an algorithm is not used. Asked of a few million rows.
 bool serves_call(int algorithm, Kind kind, int ranks) {
-  Shape shape;
-  shape.collective = static_cast<Collective>(kind);
-  shape.ranks = ranks;
-  return find_algorithm(algorithm_names[algorithm], shape) != nullptr;
+  static const auto serves = [] {
+    std::array<std::array<std::array<bool, ranks_max + 1>, kind_count>, algorithm_names.size()> all{};
+    for (std::size_t name = 0; name < algorithm_names.size(); ++name)
+      for (int of = 0; of < kind_count; ++of)
+        for (int among = 1; among <= ranks_max; ++among) {
+          Shape shape;
+          shape.collective = static_cast<Collective>(of);
+          shape.ranks = among;
+          all[name][of][among] = find_algorithm(algorithm_names[name], shape) != nullptr;
+        }
+    return all;
+  }();
+  return serves[algorithm][static_cast<std::size_t>(kind)][ranks];
 }
 
+/// Of a row with open places: whether it is redundant whatever they are.
 bool redundant_set(const Row& row) {
-  const int ranks = row[d_ranks] + 1;
+  const int ranks = row[d_ranks] + 1;  // 0: open
   if (ranks == 1) return row[d_layout] > 0 || row[d_algorithm] > 0;
   return ranks == 2 && static_cast<Layout>(row[d_layout]) == Layout::pairs;  // one process of two threads
+}
+
+/// What is called and by how many is not open.
+bool redundant_call(const Row& row) {
+  const int ranks = row[d_ranks] + 1;
+  const auto [kind, op] = what_of(row[d_what]);
+  if (prefixes(kind) && op == Op::avg) return true;
+  if (row[d_algorithm] > 0 && !serves_call(row[d_algorithm], kind, ranks)) return true;
+  if (kind == Kind::barrier)
+    for (int d = d_type; d < dimensions; ++d)
+      if (row[d] > 0) return true;
+  if (row[d_values] > 0 && (!reduces(kind) || row[d_count] == 0)) return true;
+  if (row[d_type] >= 0) {
+    const auto type = type_at(static_cast<std::size_t>(row[d_type]));
+    if (row[d_values] > 0 && !floating(type)) return true;
+    if (row[d_alignment] == 2 && size_of(type) == 1) return true;
+  }
+  const int roots = rooted(static_cast<Collective>(kind)) ? std::min(ranks, 3) : 1;
+  return row[d_root] >= roots;
 }
 
 }  // namespace
@@ -123,19 +152,15 @@ Call call_of(const Row& row, std::uint64_t seed) {
 }
 
 bool redundant(const Row& row) {
-  const int ranks = row[d_ranks] + 1;
-  const auto [kind, op] = what_of(row[d_what]);
-  const auto type = type_at(static_cast<std::size_t>(row[d_type]));
   if (redundant_set(row)) return true;
-  if (prefixes(kind) && op == Op::avg) return true;
-  if (row[d_algorithm] > 0 && !serves_call(row[d_algorithm], kind, ranks)) return true;
-  if (kind == Kind::barrier)
-    for (int d = d_type; d < dimensions; ++d)
-      if (row[d] > 0) return true;
-  if (row[d_values] > 0 && !(reduces(kind) && floating(type) && row[d_count] > 0)) return true;
-  if (row[d_alignment] == 2 && size_of(type) == 1) return true;
-  const int roots = rooted(static_cast<Collective>(kind)) ? std::min(ranks, 3) : 1;
-  return row[d_root] >= roots;
+  for (const auto& [open, levels] : {std::pair(d_what, what_count), std::pair(d_ranks, ranks_max)}) {
+    if (row[open] >= 0) continue;
+    Row chosen = row;
+    for (chosen[open] = 0; chosen[open] < levels; ++chosen[open])
+      if (!redundant(chosen)) return false;
+    return true;
+  }
+  return redundant_call(row);
 }
 
 void run_calls(const Set& set, const std::vector<Call>& calls, std::chrono::seconds limit, int times) {

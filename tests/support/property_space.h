@@ -28,7 +28,7 @@ std::string name_of(const Set& set);
 Call call_of(const Row& row, std::uint64_t seed);
 
 /// Whether a row of lower values says the same: operators of what reduces nothing, roots of what has none, algorithms
-/// that do not serve the collective, and the like.
+/// that do not serve the collective, and the like. Of a row with open places: whether it is so whatever they are.
 bool redundant(const Row& row);
 
 /// All calls on one communicator, each `times` times; then all-reduces are compared between ranks. Fails the test.
