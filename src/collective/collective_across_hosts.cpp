@@ -1,7 +1,5 @@
 #include "collective/collective_across_hosts.h"
 
-#include "comm/peer_failure.h"
-
 namespace tutti {
 
 Result<Progress> CollectiveAcrossHosts::advance() {
@@ -15,7 +13,7 @@ Result<Progress> CollectiveAcrossHosts::advance() {
     return Progress::done;
   }();
   if (progress) {
-    moved_ = moved_ || *progress != Progress::blocked;
+    if (*progress != Progress::blocked) stall_.note_move();
     return progress;
   }
   abandon(progress.error());
@@ -60,31 +58,35 @@ Result<Progress> CollectiveAcrossHosts::run() {
 Result<void> CollectiveAcrossHosts::poll_peers() {
   if (!run_.begun() || state_ == State::done) return {};
   if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
-  if (auto lost = stalled_by_loss()) return *std::move(lost);
   const Rank rank = waiting_for();
+  stall_.look(communicator_.process().system.now_ns(), received_from(rank));
+  if (auto lost = stalled_by_loss()) return *std::move(lost);
   if (rank < 0) return {};
-  auto gone = obstacle(communicator_, rank, [this] { return where(); });
+  auto gone = obstacle(
+      communicator_, rank, [this] { return where(); }, &stall_);
   if (!gone) return {};
-  // What a rank of another host has sent may go on coming for as long as it likes.
-  const bool remote = communicator_.members().peers[static_cast<std::size_t>(rank)].remote();
-  if (remote && communicator_.process().system.now_ns() - stalled_since_ns_ < last_news_ns) return {};
   auto moved = TUTTI_TRY(state_ == State::counts ? exchange_counts() : run());
   if (moved != Progress::blocked || waiting_for() != rank) return {};
   return *std::move(gone);
+}
+
+std::uint64_t CollectiveAcrossHosts::received_from(Rank rank) const {
+  std::uint64_t bytes = 0;
+  if (rank < 0) return bytes;
+  for (const Channel& channel : communicator_.channels().of_collectives())
+    if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) bytes += receiver->received_bytes();
+  return bytes;
 }
 
 /// Whether a lost rank keeps this call from going on, although it waits for another one. No rank can have completed a
 /// call in which each needs all others before all of them were in it, and such a call does not stop for long then: not
 /// for several times as long as it took so far, which on a slow network may be seconds a step. In other calls a rank
 /// that has not come yet may be all that is waited for.
-std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() {
+std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() const {
   constexpr std::int64_t times = 4;
-  const std::int64_t now = communicator_.process().system.now_ns();
-  if (std::exchange(moved_, false)) stalled_since_ns_ = now;
-  if (since_ns_ == 0) since_ns_ = stalled_since_ns_;
   const bool in_turns = rooted(request_.collective) || prefixes(request_.collective);
   if (in_turns || !communicator_.gone().any()) return std::nullopt;
-  if (now - stalled_since_ns_ < next_call_ns + times * (stalled_since_ns_ - since_ns_)) return std::nullopt;
+  if (stall_.ns() < next_call_ns + times * stall_.moved_for_ns()) return std::nullopt;
   return failure_before(communicator_, run_.sequence());
 }
 

@@ -9,6 +9,7 @@
 #include "call/operation.h"
 #include "collective/collective_run.h"
 #include "collective/exchanged_counts.h"
+#include "comm/peer_failure.h"
 
 namespace tutti {
 
@@ -36,16 +37,15 @@ class CollectiveAcrossHosts final : public Operation {
   Result<Progress> start();
   Result<Progress> run();
   Rank waiting_for() const;
-  std::optional<Error> stalled_by_loss();
+  std::uint64_t received_from(Rank rank) const;
+  std::optional<Error> stalled_by_loss() const;
 
   Communicator& communicator_;
   const Request& request_;
   CollectiveRun run_;
   State state_ = State::enter;
   std::optional<ExchangedCounts> counts_;  // while they are exchanged
-  bool moved_ = true;                      // since poll_peers was called last
-  std::int64_t since_ns_ = 0;              // in the call
-  std::int64_t stalled_since_ns_ = 0;
+  Stall stall_;
 };
 
 }  // namespace tutti

@@ -256,10 +256,12 @@ bool Mailbox::receives_from_anybody() const {
                              [](const auto& receive) { return receive->envelope.source == MessageEnvelope::any; });
 }
 
-std::optional<Error> Mailbox::gone(Rank rank) const {
-  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+std::optional<Error> Mailbox::gone(Rank rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.gone) return peer.gone;
-  return obstacle(communicator_, rank, [this] { return waits_where(); });
+  peer.stall.look(communicator_.process().system.now_ns(), receiver(rank).received_bytes());
+  return obstacle(
+      communicator_, rank, [this] { return waits_where(); }, &peer.stall);
 }
 
 std::optional<Error> Mailbox::look_at_peers() {

@@ -16,6 +16,7 @@
 #include "call/background.h"
 #include "collective/sender_memory.h"
 #include "comm/communicator.h"
+#include "comm/peer_failure.h"
 #include "comm/peer_windows.h"
 
 namespace tutti {
@@ -126,6 +127,7 @@ class Mailbox final : public Background {
     std::vector<std::shared_ptr<Message>> unflushed;  ///< small ones that wait for a flush
     std::vector<std::pair<std::uint64_t, std::shared_ptr<Message>>> offered;
     Incoming incoming;
+    Stall stall;                     ///< of what comes from it and goes to it
     std::optional<Error> gone = {};  ///< the rank has left or ended, and all that it had sent has been read
   };
 
@@ -147,7 +149,7 @@ class Mailbox final : public Background {
   bool needs(Rank peer) const;
   bool receives_from_anybody() const;
   std::string waits_where() const;
-  std::optional<Error> gone(Rank peer) const;
+  std::optional<Error> gone(Rank peer);
   std::optional<Error> look();
   const Unexpected* kept_for(Rank source, int tag) const;
 

@@ -101,6 +101,7 @@ Result<void> Mailbox::push(Rank to) {
     }
     TUTTI_TRY(sender.commit(used));
     ++moves_;
+    peer.stall.note_move();
     if (out.moved < out.bytes) continue;
     if (out.header.kind == Kind::offer)
       peer.offered.emplace_back(out.header.id, std::move(out.message));
@@ -140,6 +141,7 @@ Result<void> Mailbox::pull(Rank from) {
     incoming.moved += bytes.size();
     TUTTI_TRY(receiver.release());
     ++moves_;
+    peers_[static_cast<std::size_t>(from)].stall.note_move();
     if (has_payload && incoming.moved < incoming.header.bytes) continue;
     TUTTI_TRY(close_packet(from));
     ++packets;

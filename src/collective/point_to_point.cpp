@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "call/self_messages.h"
-#include "comm/peer_failure.h"
 #include "plan/amount.h"
 
 namespace tutti {
@@ -47,7 +46,10 @@ Result<Progress> PointToPoint::advance() {
     if (queue.next == queue.requests.size()) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);
-    if (*moved == Progress::moved) progress = Progress::moved;
+    if (*moved == Progress::moved) {
+      progress = Progress::moved;
+      queue.stall.note_move();
+    }
     done = done && queue.next == queue.requests.size();
   }
   auto flushed = TUTTI_TRY(flush());
@@ -236,7 +238,10 @@ void PointToPoint::finish(Queue& queue) {
 Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
-    auto gone = obstacle(communicator_, queue.peer, [this] { return where(); });
+    const Receiver& receiver = *communicator_.channels().point_to_point().receivers[queue.peer];
+    queue.stall.look(communicator_.process().system.now_ns(), receiver.received_bytes());
+    auto gone = obstacle(
+        communicator_, queue.peer, [this] { return where(); }, &queue.stall);
     if (!gone) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);

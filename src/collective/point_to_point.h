@@ -10,6 +10,7 @@
 #include "call/request.h"
 #include "collective/sender_memory.h"
 #include "comm/communicator.h"
+#include "comm/peer_failure.h"
 #include "progress/access_lease.h"
 
 namespace tutti {
@@ -46,6 +47,7 @@ class PointToPoint final : public Operation {
     bool begun = false;         // its header is sent or read
     bool by_reference = false;  // the receiver reads the sender's memory
     SenderMemory memory;        // by reference
+    Stall stall;
   };
 
   Result<void> to_self();

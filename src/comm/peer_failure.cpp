@@ -94,7 +94,8 @@ std::optional<Error> failure_before(const Communicator& communicator, std::uint6
   return std::nullopt;
 }
 
-std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call) {
+std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call,
+                              const Stall* stall) {
   const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
   const RankState state = peer.area.header().state_now();
   if (state == RankState::closed) {
@@ -104,6 +105,9 @@ std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const
   if (peer.remote() && (state == RankState::lost || state == RankState::failed)) {
     const std::int64_t since_ns = communicator.gone().since_ns(rank);
     if (since_ns == 0 || communicator.process().system.now_ns() - since_ns < last_news_ns) return std::nullopt;
+    // On a slow network even what moves stops for a while: a call that took long so far may do so, too.
+    if (stall != nullptr && stall->ns() < std::clamp(stall->moved_for_ns(), last_news_ns, next_call_ns))
+      return std::nullopt;
   }
   return failure_of(communicator, rank);
 }

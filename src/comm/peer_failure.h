@@ -1,9 +1,11 @@
 // Whether and why a rank has failed, ended or left, and which calls that concerns.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "comm/communicator.h"
 
@@ -36,10 +38,32 @@ bool completes_calls(const Communicator& communicator, Rank rank);
 /// Of a rank that is gone: whether it is known to have completed collective `sequence`. Of a lost rank nobody knows.
 bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t sequence);
 
+/// For how long an operation, or its part that concerns one peer, has not moved.
+class Stall {
+ public:
+  void note_move() { moved_ = true; }
+  /// To be called from time to time. `received_bytes`: counts what has come, which moves it too.
+  void look(std::int64_t now_ns, std::uint64_t received_bytes = 0) {
+    if (begun_ns_ == 0) begun_ns_ = now_ns;
+    const bool came = std::exchange(received_bytes_, received_bytes) != received_bytes;
+    if (std::exchange(moved_, false) || came) since_ns_ = now_ns;
+    ns_ = now_ns - since_ns_;
+  }
+  std::int64_t ns() const { return ns_; }                              ///< at the last look
+  std::int64_t moved_for_ns() const { return since_ns_ - begun_ns_; }  ///< before that
+
+ private:
+  bool moved_ = true;
+  std::uint64_t received_bytes_ = 0;
+  std::int64_t begun_ns_ = 0, since_ns_ = 0, ns_ = 0;
+};
+
 /// Why nothing more will come from `rank`, for a call (`call` says which) that needs something of it. If there is an
 /// answer, look once more before you believe it: it may have come meanwhile. Empty for a rank of another host that has
-/// left: the end of its connections tells.
-std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call);
+/// left: the end of its connections tells. What such a rank had sent before it was lost may go on coming for as long as
+/// it likes: not empty only once the call has stalled. `stall`: of the call; null: it needs no data of that rank.
+std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call,
+                              const Stall* stall = nullptr);
 
 /// How long what a lost rank has sent may be on its way.
 inline constexpr std::int64_t last_news_ns = 250'000'000;

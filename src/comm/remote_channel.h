@@ -148,6 +148,9 @@ class RemoteReceiver final : public Receiver {
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
   bool closed() override;
+  std::uint64_t received_bytes() const override {
+    return channel_->is_open() ? channel_->receiver().received_bytes() : 0;
+  }
   bool can_have_come() const override { return channel_->is_open() || !channel_->connects(); }
   void poll_set(std::vector<PollItem>& items) const override;
 

@@ -54,6 +54,7 @@ class SignedReceiver final : public Receiver {
     return heard_ == mark_.sequence ? through_->invite(ahead, memory) : Invited::later;
   }
   bool closed() override { return through_->closed(); }
+  std::uint64_t received_bytes() const override { return through_->received_bytes(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:

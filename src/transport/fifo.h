@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -131,6 +132,10 @@ class Receiver {
   /// True once no message that was released can still be written into memory to which it was invited: a connection that
   /// has failed writes nothing.
   virtual bool closed() { return true; }
+
+  /// Counts the bytes that have come, those of messages that are not complete too: they show that a slow connection
+  /// goes on. 0 on transports on which a message arrives at once.
+  virtual std::uint64_t received_bytes() const { return 0; }
 
   /// False where nothing can have come, as peek would have to open the connection from this end first.
   virtual bool can_have_come() const { return true; }

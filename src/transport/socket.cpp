@@ -22,8 +22,10 @@ Result<std::size_t> SocketLink::send(std::size_t socket, std::span<const std::sp
 }
 
 Result<std::size_t> SocketLink::receive(std::size_t socket, std::span<std::byte> first, std::span<std::byte> second) {
-  if (second.empty()) return outcome(system_.receive(sockets_[socket], first));
-  return outcome(system_.receive_two(sockets_[socket], first, second));
+  auto received = outcome(second.empty() ? system_.receive(sockets_[socket], first)
+                                         : system_.receive_two(sockets_[socket], first, second));
+  if (received) received_bytes_ += *received;
+  return received;
 }
 
 Error SocketLink::shifted(std::uint64_t number, std::size_t socket) const {

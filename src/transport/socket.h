@@ -45,6 +45,8 @@ class SocketLink {
   /// Number of bytes received, into two places, one after the other; the second one may be empty.
   Result<std::size_t> receive(std::size_t socket, std::span<std::byte> first, std::span<std::byte> second = {});
 
+  std::uint64_t received_bytes() const { return received_bytes_; }
+
   Trailers sent_trailers() const { return {ends_.rank, ends_.peer, ends_.channel}; }
   Trailers received_trailers() const { return {ends_.peer, ends_.rank, ends_.channel}; }
   /// Message `number` does not end with its trailer.
@@ -57,6 +59,7 @@ class SocketLink {
   std::vector<Socket> sockets_;
   Ends ends_;
   std::size_t piece_bytes_;
+  std::uint64_t received_bytes_ = 0;
 };
 
 /// Memory of one message, on pages of its own; a page exists once it is touched.
@@ -148,6 +151,7 @@ class SocketReceiver final : public Receiver {
   void read_ahead(bool on) override { reads_ahead_ = on; }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
+  std::uint64_t received_bytes() const override { return link_->received_bytes(); }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

@@ -203,5 +203,48 @@ INSTANTIATE_TEST_SUITE_P(Simulated, SimulatedEnd,
                                            Collective::scan, Collective::ex_scan),
                          [](const auto& tested) { return std::string(name(tested.param)); });
 
+/// What it had sent may be on its way for seconds.
+TEST(SimulatedSlowNetwork, WhatAProcessHadSentBeforeItEndedArrives) {
+  for (const std::uint64_t seed : seeds(4)) {
+    SCOPED_TRACE(fmt::format("TUTTI_TEST_SEED={}", seed));
+    HostsWorld world(seed);
+    ASSERT_TRUE(world.start());
+    world.system.options().buffer_bytes = 4'000'000;
+    world.system.options().byte_ns = 2000;  // 4 Mbit/s
+    const Rank from = 0;
+    const int host = world.host_of[0];
+    const auto other = std::ranges::find_if(world.host_of, [host](int each) { return each != host; });
+    const auto to = static_cast<Rank>(other - world.host_of.begin());
+    std::vector<std::byte> sent(1'000'000), got(sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * i + seed);
+    std::vector<std::unique_ptr<Batch>> batches;
+    std::vector<Operation*> operations(world.made.size());
+    for (const Rank rank : {from, to}) {
+      batches.push_back(std::make_unique<Batch>(world.made[static_cast<std::size_t>(rank)]));
+      batches.back()->add(PeerRequest{.send = rank == from,
+                                      .data = rank == from ? sent.data() : got.data(),
+                                      .bytes = sent.size(),
+                                      .peer = rank == from ? to : from});
+      batches.back()->enqueue();
+      operations[static_cast<std::size_t>(rank)] = batches.back().get();
+    }
+    std::vector<Ended> ended(operations.size());
+    const std::int64_t deadline = world.system.now_ns() + 120 * second_ns;
+    while (!ended[0] && world.system.now_ns() < deadline) world.turn(operations, ended);
+    ASSERT_TRUE(ended[0] && *ended[0]);
+    const auto at = static_cast<std::size_t>(to);
+    EXPECT_FALSE(ended[at]) << "nothing was on its way";
+    world.dead.insert(host);
+    world.system.end(host);
+    operations[0] = nullptr;
+    while (!ended[at] && world.system.now_ns() < deadline) world.turn(operations, ended);
+    ASSERT_TRUE(ended[at]);
+    ASSERT_TRUE(*ended[at]) << ended[at]->error().text();
+    EXPECT_EQ(got, sent);
+    batches.clear();
+    world.stop();
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -220,10 +220,23 @@ Result<Moved> SimSystem::send(Socket& socket, std::span<const std::byte> bytes) 
   Bytes piece(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(moved));
   if (chance(options_.garble)) garble(piece);
   if (piece.empty()) return Moved{.bytes = moved};
-  const std::int64_t arrives_ns = connection.state == Connection::State::silent ? never : arrival(out);
   out.bytes += piece.size();
-  out.pieces.push_back({.arrives_ns = arrives_ns, .bytes = std::move(piece)});
+  if (connection.state == Connection::State::silent)
+    out.pieces.push_back({.arrives_ns = never, .bytes = std::move(piece)});
+  else
+    put_on_the_wire(out, std::move(piece));
   return Moved{.bytes = moved};
+}
+
+void SimSystem::put_on_the_wire(Direction& out, Bytes piece) {
+  constexpr std::size_t packet_bytes = 8192;
+  const std::size_t most = options_.byte_ns == 0 ? piece.size() : packet_bytes;
+  for (std::size_t at = 0; at < piece.size(); at += most) {
+    const std::size_t bytes = std::min(most, piece.size() - at);
+    const auto from = piece.begin() + static_cast<std::ptrdiff_t>(at);
+    out.last_ns = arrival(out) + static_cast<std::int64_t>(bytes) * options_.byte_ns;
+    out.pieces.push_back({.arrives_ns = out.last_ns, .bytes = Bytes(from, from + static_cast<std::ptrdiff_t>(bytes))});
+  }
 }
 
 Result<Moved> SimSystem::send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) {

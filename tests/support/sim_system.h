@@ -16,6 +16,7 @@ struct SimOptions {
   std::uint64_t seed = 1;
   std::int64_t delay_ns_max = 2'000'000;  ///< one way; every piece has its own, in order per direction
   std::size_t buffer_bytes = 32 * 1024;   ///< under way per direction; more is not taken
+  std::int64_t byte_ns = 0;               ///< what each byte takes on its connection, in packets; 0: nothing
   double refuse = 0;                      ///< chance of a connect to be refused though somebody listens
   double silence = 0;                     ///< chance of a connection to swallow all and bring nothing
   double to_itself = 0;                   ///< chance of a connect to nobody to meet itself, as on a loopback interface
@@ -99,6 +100,7 @@ class SimSystem final : public System {
   bool ready(const PollItem& item);
   std::int64_t next_event_ns() const;
   std::int64_t arrival(Direction& direction);
+  void put_on_the_wire(Direction& out, Bytes piece);
   std::int64_t delayed();
   void close_end(const End& end);
   int failure(const Connection& connection, int side) const;
