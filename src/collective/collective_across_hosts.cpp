@@ -74,7 +74,7 @@ std::uint64_t CollectiveAcrossHosts::received_from(Rank rank) const {
   std::uint64_t bytes = 0;
   if (rank < 0) return bytes;
   for (const Channel& channel : communicator_.channels().of_collectives())
-    if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) bytes += receiver->received_bytes();
+    if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) bytes += received_bytes(*receiver);
   return bytes;
 }
 

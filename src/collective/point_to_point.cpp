@@ -118,9 +118,9 @@ Result<Progress> PointToPoint::send(Queue& queue) {
   Sender& sender = *communicator_.channels().point_to_point().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) {
-    auto taken = TUTTI_TRY(sender.settled());
-    if (!taken) return Progress::blocked;
-    if (sender.refused())
+    const auto settled = TUTTI_TRY(sender.settled());
+    if (settled == Settled::not_yet) return Progress::blocked;
+    if (settled == Settled::refused_last)
       queue.by_reference = false;  // the data follows in slots
     else
       finish(queue);
@@ -238,8 +238,8 @@ void PointToPoint::finish(Queue& queue) {
 Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
-    const Receiver& receiver = *communicator_.channels().point_to_point().receivers[queue.peer];
-    queue.stall.look(communicator_.process().system.now_ns(), receiver.received_bytes());
+    Receiver& receiver = *communicator_.channels().point_to_point().receivers[queue.peer];
+    queue.stall.look(communicator_.process().system.now_ns(), received_bytes(receiver));
     auto gone = obstacle(
         communicator_, queue.peer, [this] { return where(); }, &queue.stall);
     if (!gone) continue;

@@ -26,8 +26,9 @@ Error not_received(const Communicator& communicator, Rank from, const std::strin
 /// What a peer has sent and this rank has not asked for.
 Result<void> check_from(Communicator& communicator, Rank peer) {
   const bool remote = communicator.members().peers[peer].remote();
-  Receiver& receiver = *communicator.channels().point_to_point().receivers[peer];
-  if (!receiver.can_have_come()) return {};
+  Channel& channel = communicator.channels().point_to_point();
+  if (!channel.can_have_come(peer)) return {};
+  Receiver& receiver = *channel.receivers[peer];
   const auto message = receiver.peek(remote ? sizeof(Header) : 0);  // shared memory stores the length
   if (!message || message->data() == nullptr) return {};            // a connection that has ended brings nothing more
   Header header;
@@ -45,7 +46,7 @@ Result<void> check_from(Communicator& communicator, Rank peer) {
 Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
   if (communicator.members().peers[peer].remote() || !has_left(communicator, peer)) return {};
   const auto settled = channel.senders[peer]->settled();
-  if (!settled || *settled) return {};
+  if (!settled || *settled != Settled::not_yet) return {};
   return misuse(peer, fmt::format("{} left without receiving a message that rank {} has sent to it",
                                   communicator.describe(peer), communicator.rank()));
 }
@@ -55,7 +56,7 @@ Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
 void Mailbox::read_all() {
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
     if (rank == communicator_.rank() || peers_[static_cast<std::size_t>(rank)].gone) continue;
-    if (!receiver(rank).can_have_come()) continue;
+    if (!communicator_.channels().messages().can_have_come(rank)) continue;
     for (std::uint64_t before = moves_ - 1; moves_ != before;) {
       before = moves_;
       if (!pull(rank)) break;  // a connection that has ended brings nothing more
@@ -76,8 +77,9 @@ Result<void> Mailbox::check_received() {
 bool Mailbox::has_mail(Communicator& communicator) {
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank()) continue;
-    Receiver& receiver = *communicator.channels().messages().receivers[static_cast<std::size_t>(rank)];
-    if (!receiver.can_have_come()) continue;
+    Channel& channel = communicator.channels().messages();
+    if (!channel.can_have_come(rank)) continue;
+    Receiver& receiver = *channel.receivers[static_cast<std::size_t>(rank)];
     const bool remote = communicator.members().peers[static_cast<std::size_t>(rank)].remote();
     const auto message = receiver.peek(remote ? sizeof(Header) : 0);
     if (message && message->data() != nullptr) return true;

@@ -72,8 +72,7 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
                                 .ranges = ranges_,
                                 .falls_back = [this] { slowest_ = transports_.last().name(); }});
     if (ends.signal) channel.signals[at] = *ends.signal;
-    const bool of_messages = index + 1 == members_.area->area.shape().channels;
-    if (ends.opening) (of_messages ? opening_messages_ : opening_).push_back(std::move(ends.opening));
+    channel.connections[at] = std::move(ends.connection);
     channel.senders[at] = std::move(ends.sender);
     channel.receivers[at] = std::move(ends.receiver);
     if (history == nullptr) continue;
@@ -86,17 +85,22 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
 
 bool Channels::opening(std::vector<PollItem>& items) const {
   bool any = false;
-  for (const auto& link : opening_) {
-    link->poll_set(items);
-    any = any || link->awaits_arrival();
-  }
+  const auto look = [&](const Channel& channel) {
+    for (const auto& connection : channel.connections) {
+      if (!connection) continue;
+      connection->poll_set(items);
+      any = any || connection->awaits_arrival();
+    }
+  };
+  std::ranges::for_each(channels_, look);
+  look(point_to_point_);
   return any;
 }
 
 void Channels::stop() {
   const auto stop = [](Channel& channel) {
-    for (const auto& sender : channel.senders)
-      if (sender) sender->stop();
+    for (const auto& connection : channel.connections)
+      if (connection) connection->stop();
   };
   std::ranges::for_each(channels_, stop);
   stop(point_to_point_);
@@ -104,13 +108,17 @@ void Channels::stop() {
 
 ChannelRemains Channels::take_remains() {
   ChannelRemains all;
-  std::vector<std::shared_ptr<OpeningLink>> links = opening_;
-  links.insert(links.end(), opening_messages_.begin(), opening_messages_.end());
-  for (const auto& link : links) {
-    ChannelRemains one = link->take_remains();
-    std::ranges::move(one.sockets, std::back_inserter(all.sockets));
-    std::ranges::move(one.kept, std::back_inserter(all.kept));
-  }
+  const auto take = [&](Channel& channel) {
+    for (const auto& connection : channel.connections) {
+      if (!connection) continue;
+      ChannelRemains one = connection->take_remains();
+      std::ranges::move(one.sockets, std::back_inserter(all.sockets));
+      std::ranges::move(one.kept, std::back_inserter(all.kept));
+    }
+  };
+  std::ranges::for_each(channels_, take);
+  take(point_to_point_);
+  take(messages_);
   return all;
 }
 

@@ -11,7 +11,7 @@
 
 #include "comm/call_history.h"
 #include "comm/membership.h"
-#include "comm/transports.h"
+#include "comm/transports/transports.h"
 #include "exec/run.h"
 #include "transport/offer.h"
 
@@ -48,7 +48,8 @@ class Channels {
     return access == Access::slots && !slowest_.empty() ? slowest_ : name(access);
   }
 
-  /// Adds the handles of connections being opened. True while a peer has yet to open one of them.
+  /// Adds the handles of connections being opened, but of messages: other threads open those. True while a peer has yet
+  /// to open one of them.
   bool opening(std::vector<PollItem>& items) const;
   /// For a communicator that has failed: no device reads or writes the buffers of its calls any more. For the call
   /// whose turn it is.
@@ -69,8 +70,6 @@ class Channels {
   std::vector<Channel> channels_;
   Channel point_to_point_;
   Channel messages_;
-  std::vector<std::shared_ptr<OpeningLink>> opening_;
-  std::vector<std::shared_ptr<OpeningLink>> opening_messages_;  // which other threads use
 };
 
 }  // namespace tutti

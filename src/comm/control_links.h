@@ -16,7 +16,7 @@
 #include "net/life_probe.h"
 #include "net/wire.h"
 #include "plan/types.h"
-#include "transport/channel_upgrade.h"
+#include "transport/connection.h"
 #include "transport/rank_area.h"
 #include "transport/rank_end.h"
 

@@ -49,15 +49,15 @@ Result<bool> SignedReceiver::judge(const CallMark& theirs) {
 }
 
 Result<std::span<const std::byte>> SignedReceiver::peek(std::size_t bytes) {
-  if (heard_ != mark_.sequence) through_->read_ahead(true);
+  if (heard_ != mark_.sequence && lands_ != nullptr) lands_->read_ahead(true);
   auto heard = TUTTI_TRY(hear());
   return heard ? through_->peek(bytes) : std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> SignedReceiver::expect(std::size_t bytes) {
-  if (heard_ != mark_.sequence) through_->read_ahead(false);
+  if (heard_ != mark_.sequence) lands_->read_ahead(false);
   auto heard = TUTTI_TRY(hear());
-  return heard ? through_->expect(bytes) : std::span<const std::byte>();
+  return heard ? lands_->expect(bytes) : std::span<const std::byte>();
 }
 
 }  // namespace tutti

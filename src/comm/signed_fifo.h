@@ -17,14 +17,10 @@ class SignedSender final : public Sender {
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override { return through_->commit(bytes); }
   Result<bool> flush() override { return through_->flush(); }
-  Result<bool> settled() override { return through_->settled(); }
+  Result<Settled> settled() override { return through_->settled(); }
   std::size_t slot_bytes() const override { return through_->slot_bytes(); }
-  bool offer(std::size_t at, std::span<const std::byte> memory) override { return through_->offer(at, memory); }
-  bool keep(std::span<const std::byte> memory) override { return through_->keep(memory); }
-  bool copies_offers() const override { return through_->copies_offers(); }
   bool buffers() const override { return through_->buffers(); }
-  bool open() override { return through_->open(); }
-  void stop() override { through_->stop(); }
+  Offering* offering() override { return through_->offering(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:
@@ -33,28 +29,34 @@ class SignedSender final : public Sender {
   std::uint64_t said_ = 0;  // the last call whose mark was sent
 };
 
-class SignedReceiver final : public Receiver {
+class SignedReceiver final : public Receiver, public Landing {
  public:
   /// `history`: the values that `mark` has had.
   SignedReceiver(std::unique_ptr<Receiver> through, System& system, const CallMark& mark, const CallHistory& history,
                  int rank, int peer)
-      : through_(std::move(through)), system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
+      : through_(std::move(through)),
+        lands_(through_->landing()),
+        system_(system),
+        mark_(mark),
+        history_(history),
+        rank_(rank),
+        peer_(peer) {}
   /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
-  Result<OfferedBlock> offered(std::size_t at) override { return through_->offered(at); }
   Result<void> release() override { return through_->release(); }
   Result<bool> drained() override { return through_->drained(); }
-  bool arrives_in_parts() const override { return through_->arrives_in_parts(); }
+  Landing* landing() override { return lands_ == nullptr ? nullptr : this; }
+  Offers* offers() override { return through_->offers(); }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
-  void read_ahead(bool on) override { through_->read_ahead(on); }
-  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return through_->arrived(at, bytes); }
-  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return through_->land(at, into); }
+  void read_ahead(bool on) override { lands_->read_ahead(on); }
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return lands_->arrived(at, bytes); }
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return lands_->land(at, into); }
   /// Later, as long as the peer has not said that it is in the same call.
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override {
-    return heard_ == mark_.sequence ? through_->invite(ahead, memory) : Invited::later;
+    return heard_ == mark_.sequence ? lands_->invite(ahead, memory) : Invited::later;
   }
-  bool closed() override { return through_->closed(); }
-  std::uint64_t received_bytes() const override { return through_->received_bytes(); }
+  bool closed() override { return lands_->closed(); }
+  std::uint64_t received_bytes() const override { return lands_->received_bytes(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:
@@ -62,6 +64,7 @@ class SignedReceiver final : public Receiver {
   Result<bool> judge(const CallMark& theirs);
 
   std::unique_ptr<Receiver> through_;
+  Landing* lands_;
   System& system_;
   const CallMark& mark_;
   const CallHistory& history_;

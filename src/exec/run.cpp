@@ -20,6 +20,7 @@ void Channel::reserve(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   senders.resize(n);
   receivers.resize(n);
+  connections.resize(n);
   signals.resize(n);
   open.resize(n);
   unsent.reserve(n);
@@ -145,7 +146,7 @@ int Run::unopened() const {
     for (const Action& action : plan_->actions) {
       if (action.verb != Verb::acquire && action.verb != Verb::peek) continue;
       if (skips_empty_ && is_empty_message(state, action)) continue;
-      if (!channel.senders[action.peer]->open()) ++left;
+      if (const auto& connection = channel.connections[action.peer]; connection && !connection->opened()) ++left;
     }
   }
   return left;
@@ -226,7 +227,8 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
       channel.open[peer].offered.clear();
       if (invites_) ++channel.open[peer].taken;
       if (auto freed = channel.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
-      if (channel.open[peer].arriving && std::ranges::find(channel.undrained, action.peer) == channel.undrained.end())
+      if (channel.open[peer].arriving != nullptr &&
+          std::ranges::find(channel.undrained, action.peer) == channel.undrained.end())
         channel.undrained.push_back(action.peer);
       return true;
     }
@@ -234,7 +236,7 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
       if (channel.senders[peer]->buffers()) return true;
       auto settled = channel.senders[peer]->settled();
       if (!settled) return std::move(settled).error().at_peer(action.peer);
-      return settled;
+      return *settled != Settled::not_yet;
     }
   }
   return Error{.code = Code::internal, .what = "unknown verb in a plan"};
@@ -258,8 +260,8 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
   if (skips_empty_ && is_empty_message(state, action)) return true;
   const std::size_t bytes = action.items * binding_->split.stride();
   Receiver& receiver = *channel.receivers[action.peer];
-  const bool arriving = direct_ && receiver.arrives_in_parts();
-  auto message = arriving ? receiver.expect(bytes) : receiver.peek(bytes);
+  Landing* const arriving = direct_ ? receiver.landing() : nullptr;
+  auto message = arriving != nullptr ? arriving->expect(bytes) : receiver.peek(bytes);
   if (!message) return std::move(message).error().at_peer(action.peer);
   if (message->data() == nullptr) return false;
   if (bytes != message->size())
@@ -268,7 +270,7 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
                  .peer = action.peer};
   channel.open[action.peer].reading = *message;
   channel.open[action.peer].arriving = arriving;
-  if (direct_ && !arriving) TUTTI_TRY(find_offered(channel, action));
+  if (direct_ && arriving == nullptr) TUTTI_TRY(find_offered(channel, action));
   return true;
 }
 

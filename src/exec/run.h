@@ -15,6 +15,7 @@
 #include "exec/reduce.h"
 #include "plan/plan.h"
 #include "transport/call_descriptor.h"
+#include "transport/connection.h"
 #include "transport/fifo.h"
 #include "transport/flag.h"
 
@@ -24,6 +25,7 @@ namespace tutti {
 struct Channel {
   std::vector<std::unique_ptr<Sender>> senders;
   std::vector<std::unique_ptr<Receiver>> receivers;
+  std::vector<std::shared_ptr<Connection>> connections;  ///< null: there is nothing to open
   std::vector<Signal> signals;
 
   /// The messages that the run has open towards a peer on this channel. Kept here, not in the run, so that a call
@@ -33,7 +35,7 @@ struct Channel {
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
     std::uint64_t taken = 0;             ///< messages released by a run that invites
-    bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
+    Landing* arriving = nullptr;         ///< `reading` arrives in parts; null: all of it is here
     /// by item of `reading`: where the block lies if the peer has offered it
     std::vector<OfferedBlock> offered;
   };
@@ -48,6 +50,12 @@ struct Channel {
   };
   Inviting inviting;
   PullBuffer bounce;  ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
+
+  /// False where nothing can have come from `peer`, and the receiver's peek would have to open the connection.
+  bool can_have_come(int peer) const {
+    const auto& connection = connections[static_cast<std::size_t>(peer)];
+    return !connection || connection->can_have_come();
+  }
 
   /// Makes space for `ranks` peers, none connected.
   void reserve(int ranks);

@@ -70,9 +70,11 @@ Result<bool> Run::move_pieces(Channel& channel, ChannelState& state, const Actio
 
 /// Notes which blocks of the peeked message lie in its sender's memory.
 Result<void> Run::find_offered(Channel& channel, const Action& action) const {
+  Offers* const offers = channel.receivers[action.peer]->offers();
+  if (offers == nullptr) return {};
   auto& offered = channel.open[action.peer].offered;
   for (std::size_t item = 0; item < action.items; ++item) {
-    auto found = channel.receivers[action.peer]->offered(item * binding_->split.stride());
+    auto found = offers->offered(item * binding_->split.stride());
     if (!found) return std::move(found).error().at_peer(action.peer);
     if (found->at.data() == nullptr) continue;
     offered.resize(action.items);
@@ -105,7 +107,7 @@ bool Run::keep(Channel& channel, const Action& action, const Piece& whole) const
     if (source == destination_of(channel, place, whole)) continue;  // in place, a block that stays as it is
     const std::span<const std::byte> changing(destination_of(channel, place, whole),
                                               whole.count * binding_->split.element_bytes());
-    for (const std::uint16_t peer : channel.unsent) kept = channel.senders[peer]->keep(changing) && kept;
+    for (const std::uint16_t peer : channel.unsent) kept = tutti::kept(*channel.senders[peer], changing) && kept;
   }
   return kept;
 }
@@ -127,8 +129,9 @@ std::uint64_t Run::offer(Channel& channel, const Action& action, const Piece& wh
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::uint16_t peer = to[i].peer;
     if (to[i].where != Where::slot || channel.open[peer].filling.data() == nullptr) continue;
-    if (!channel.senders[peer]->copies_offers() && !outlasts(action, i)) continue;
-    if (!channel.senders[peer]->offer(to[i].block * binding_->split.stride(), block)) continue;
+    Offering* const offering = channel.senders[peer]->offering();
+    if (offering == nullptr || (!offering->copies_offers() && !outlasts(action, i))) continue;
+    if (!offering->offer(to[i].block * binding_->split.stride(), block)) continue;
     offered |= std::uint64_t{1} << i;
     // keep must consider this peer from now on.
     if (std::ranges::find(channel.unsent, peer) == channel.unsent.end()) channel.unsent.push_back(peer);
@@ -144,7 +147,7 @@ bool Run::outlasts(const Action& action, std::size_t destination) const {
 
 /// Whether the pass copies an arriving block that can be received directly into a buffer of the call.
 bool Run::lands(const Channel& channel, const ChannelState& state, const Action& action) const {
-  return action.verb == Verb::copy && channel.open[plan_->sources(action)[0].peer].arriving &&
+  return action.verb == Verb::copy && channel.open[plan_->sources(action)[0].peer].arriving != nullptr &&
          tutti::lands(*plan_, state.action);
 }
 
@@ -154,7 +157,7 @@ Result<bool> Run::land(Channel& channel, ChannelState& state, const Action& acti
   const Place& first = *landing_place(*plan_, action);
   const std::size_t size = binding_->split.element_bytes();
   const std::span into(destination_of(channel, first, whole), whole.count * size);
-  auto landed = channel.receivers[from.peer]->land(from.block * binding_->split.stride(), into);
+  auto landed = channel.open[from.peer].arriving->land(from.block * binding_->split.stride(), into);
   if (!landed) return std::move(landed).error().at_peer(from.peer);
   budget -= std::min(budget, 2 * (*landed - std::min(*landed, state.pass_done * size)));
   state.pass_done = *landed / size;
@@ -172,9 +175,9 @@ Result<std::size_t> Run::arrived(Channel& channel, const Action& action, const P
   const std::size_t size = binding_->split.element_bytes();
   std::size_t count = left.count;
   for (const Place& place : plan_->sources(action)) {
-    if (place.where != Where::slot || !channel.open[place.peer].arriving) continue;
+    if (place.where != Where::slot || channel.open[place.peer].arriving == nullptr) continue;
     const std::size_t at = place.block * binding_->split.stride() + left.skipped * size;
-    auto here = channel.receivers[place.peer]->arrived(at, std::min(left.count * size, arriving_bytes_max));
+    auto here = channel.open[place.peer].arriving->arrived(at, std::min(left.count * size, arriving_bytes_max));
     if (!here) return std::move(here).error().at_peer(place.peer);
     count = std::min(count, *here / size);
   }

@@ -45,8 +45,9 @@ Invited Run::invite_one(Channel& channel, const ChannelState& state, std::size_t
                          range.count * binding_->split.element_bytes());
   // Of a message that is being filled, `keep` would copy what was offered.
   for (const std::uint16_t peer : channel.unsent)
-    if (channel.open[peer].filling.data() != nullptr || !channel.senders[peer]->keep(memory)) return Invited::later;
-  const Invited invited = channel.receivers[next.peer]->invite(number - open.taken, memory);
+    if (channel.open[peer].filling.data() != nullptr || !kept(*channel.senders[peer], memory)) return Invited::later;
+  Landing* const landing = channel.receivers[next.peer]->landing();
+  const Invited invited = landing == nullptr ? Invited::no : landing->invite(number - open.taken, memory);
   if (invited == Invited::yes && std::ranges::find(channel.inviting.peers, next.peer) == channel.inviting.peers.end())
     channel.inviting.peers.push_back(next.peer);
   return invited;
@@ -54,7 +55,7 @@ Invited Run::invite_one(Channel& channel, const ChannelState& state, std::size_t
 
 /// At the end: true if one more peer cannot write into the call's buffers any more.
 bool Run::close_invitations(Channel& channel) const {
-  const auto is_closed = [&](std::uint16_t peer) { return channel.receivers[peer]->closed(); };
+  const auto is_closed = [&](std::uint16_t peer) { return channel.receivers[peer]->landing()->closed(); };
   return std::erase_if(channel.inviting.peers, is_closed) > 0;
 }
 

@@ -1,6 +1,7 @@
 // How a channel between two hosts, which begins as TCP connections, comes to use a faster wire.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,17 +28,12 @@ class ChannelUpgrade {
     std::unique_ptr<Sender> sender = {};      ///< null: the channel stays with its connections
     std::unique_ptr<Receiver> receiver = {};  ///< set if sender is
     std::shared_ptr<void> kept = {};          ///< to be kept while the peer may still send
+    std::function<void()> stop = {};          ///< see Connection::stop; set if sender is
     std::string why = {};                     ///< the wire and device, or why there is none
     std::optional<Error> failure = {};  ///< the agreement broke off, and parts of it may be left in the connection
   };
   /// Once decided; the upgrade must not be used afterwards.
   virtual Outcome take() = 0;
-};
-
-/// What is left of a channel when its communicator is destroyed: to be kept until the peer has received everything.
-struct ChannelRemains {
-  std::vector<Socket> sockets;
-  std::vector<std::shared_ptr<void>> kept;
 };
 
 }  // namespace tutti

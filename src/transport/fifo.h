@@ -1,4 +1,5 @@
-// One direction of data flow to a peer: a ring of fixed slots, with the same four operations on every transport.
+// One direction of data flow to a peer: a ring of fixed slots. Every transport has the four verbs of a sender and the
+// four of a receiver; what only some can do are interfaces of their own, which they give out or not.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,31 @@
 #include "base/system.h"
 
 namespace tutti {
+
+/// What a peer has done with the messages that were committed.
+enum class Settled { not_yet, all, refused_last };
+
+/// For senders that can send blocks from where they are, instead of from a copy in a slot.
+class Offering {
+ public:
+  /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves, or
+  /// by the peer itself, or by a device; the caller does not fill them. The memory must not change until flush returns
+  /// true, unless `keep` is called before the change. A second offer for the same `at` replaces the first. False: not
+  /// this memory, or too many offers in one message; fill the slot.
+  virtual bool offer(std::size_t at, std::span<const std::byte> memory) = 0;
+
+  /// True: `memory` may change now; offered parts of it that have not left yet were copied into their slots. False: the
+  /// peer has yet to read some of it; ask again.
+  virtual bool keep(std::span<const std::byte> memory) = 0;
+
+  /// Whether `keep` becomes true without the peer's program: it copies, or a device reads. Otherwise only memory may be
+  /// offered that does not change before the peer has read it, where the peer waits for nothing that comes after the
+  /// change (see outlasting.h).
+  virtual bool copies_offers() const { return true; }
+
+ protected:
+  ~Offering() = default;
+};
 
 /// Never blocks. Called by one thread at a time: the one that drives the communicator.
 class Sender {
@@ -29,41 +55,17 @@ class Sender {
   /// caller must call flush again, even if everything else is blocked; otherwise the peer waits forever.
   virtual Result<bool> flush() { return true; }
 
-  /// True when the peer has released all committed messages; on transports that cannot know, when they have left this
-  /// process.
-  virtual Result<bool> settled() = 0;
-
-  /// Once `settled` is true: whether the peer has refused the last message. Only on transports through shared memory.
-  virtual bool refused() const { return false; }
+  /// All: the peer has released all committed messages; on transports that cannot know, they have left this process.
+  virtual Result<Settled> settled() = 0;
 
   virtual std::size_t slot_bytes() const = 0;
-
-  /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves, or
-  /// by the peer itself, or by a device; the caller does not fill them. The memory must not change until flush returns
-  /// true, unless `keep` is called before the change. A second offer for the same `at` replaces the first. False: not
-  /// supported by this transport or for this memory, or too many offers in one message; fill the slot.
-  virtual bool offer(std::size_t /*at*/, std::span<const std::byte> /*memory*/) { return false; }
-
-  /// True: `memory` may change now; offered parts of it that have not left yet were copied into their slots. False: the
-  /// peer has yet to read some of it; ask again.
-  virtual bool keep(std::span<const std::byte> /*memory*/) { return true; }
-
-  /// Whether `keep` becomes true without the peer's program: it copies, or a device reads. Otherwise only memory may be
-  /// offered that does not change before the peer has read it, where the peer waits for nothing that comes after the
-  /// change (see outlasting.h).
-  virtual bool copies_offers() const { return true; }
 
   /// True for transports with slots: a committed message leaves without the receiver's help. A plan need not wait for
   /// `settled`, and a fused plan, which has already committed messages for later steps, must not.
   virtual bool buffers() const { return true; }
 
-  /// Begins to open the connection, in both directions, or goes on with it, where it opens when it is first needed.
-  /// True once there is nothing left to open. Errors are for the calls that use the connection.
-  virtual bool open() { return true; }
-
-  /// For a channel that is used no more, before its user's buffers are the user's again: afterwards no device reads or
-  /// writes them, in either direction of the connection. Nothing arrives or leaves any more.
-  virtual void stop() {}
+  /// Null: every block has to be written into a slot. Always the same.
+  virtual Offering* offering() { return nullptr; }
 
   /// Adds the handles to wait for until flush can make progress; none for transports that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
@@ -72,12 +74,62 @@ class Sender {
 /// The answer to an invitation; later: ask again, no: not for this message.
 enum class Invited { yes, later, no };
 
+/// For receivers on which a message arrives piece by piece, so that its beginning can be used before its end has
+/// arrived, and its bytes can go where the caller wants them.
+class Landing {
+ public:
+  /// Replaces Receiver::peek: opens the next message before any of it has arrived. The span is the message's place,
+  /// valid as far as `arrived` says; null while the previous message is still to be read from the connection. May be
+  /// released at any time.
+  virtual Result<std::span<const std::byte>> expect(std::size_t bytes) = 0;
+
+  /// How many bytes of [at, at + bytes) of the expected message have arrived, from `at` on without a gap. An error
+  /// where some have and the rest will not.
+  virtual Result<std::size_t> arrived(std::size_t at, std::size_t bytes) = 0;
+
+  /// As arrived, but the bytes go into the caller's memory instead of the span of expect. Until all of them have
+  /// arrived, the caller must repeat the call with the same arguments and ask for nothing else.
+  virtual Result<std::size_t> land(std::size_t at, std::span<std::byte> into) = 0;
+
+  /// Lets the peer write the first memory.size() bytes of a message into the caller's memory: of the message `ahead`
+  /// messages behind the oldest one not yet released. The caller must not touch the memory until it has received the
+  /// message by `land` with at = 0 and this memory, in which the message may arrive from now on.
+  virtual Invited invite(std::size_t /*ahead*/, std::span<std::byte> /*memory*/) { return Invited::no; }
+
+  /// True once no message that was released can still be written into memory to which it was invited: a connection that
+  /// has failed writes nothing.
+  virtual bool closed() { return true; }
+
+  /// Until further notice, messages are long and go where `land` says: a read of one takes no bytes of the next. A
+  /// hint, for transports without headers.
+  virtual void read_ahead(bool /*on*/) {}
+
+  /// Counts the bytes that have come, those of messages that are not complete too: they show that a slow connection
+  /// goes on. 0 on transports on which nothing is slow.
+  virtual std::uint64_t received_bytes() const { return 0; }
+
+ protected:
+  ~Landing() = default;
+};
+
 /// A block in its sender's memory. With a `pid` it is an address of that process, from which it can only be copied.
 struct OfferedBlock {
   std::span<const std::byte> at;
   ForeignProcess process = {};
 };
 
+/// For receivers whose peers offer blocks that this rank reads itself (Offering without copies).
+class Offers {
+ public:
+  /// The part of the peeked message from `at` on that the peer has offered instead of filling its slot: where it can be
+  /// read until release. A null span: it lies in the slot. Errors: remote, system (the peer's memory cannot be mapped).
+  virtual Result<OfferedBlock> offered(std::size_t at) = 0;
+
+ protected:
+  ~Offers() = default;
+};
+
+/// Never blocks, as a sender.
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -87,10 +139,6 @@ class Receiver {
   /// headers return the length that the peer wrote, at most a slot's, and leave the comparison to the caller. Until
   /// release, further calls with the same `bytes` return the same message.
   virtual Result<std::span<const std::byte>> peek(std::size_t bytes) = 0;
-
-  /// The part of the peeked message from `at` on that the peer has offered instead of filling its slot: where it can be
-  /// read until release. A null span: it lies in the slot. Errors: remote, system (the peer's memory cannot be mapped).
-  virtual Result<OfferedBlock> offered(std::size_t /*at*/) { return OfferedBlock{}; }
 
   /// Returns the peeked slot to the peer. Errors: remote (the peer has left its call, so what it offered may have
   /// changed while it was read).
@@ -104,45 +152,33 @@ class Receiver {
   /// has ended. Errors: remote (what came is not what the peer sent).
   virtual Result<bool> drained() { return true; }
 
-  /// True for transports on which a message arrives piece by piece, so that its beginning can be used before its end
-  /// has arrived. Only these transports have expect, arrived and land.
-  virtual bool arrives_in_parts() const { return false; }
+  /// Null: messages arrive as a whole. Always the same.
+  virtual Landing* landing() { return nullptr; }
 
-  /// Replaces peek: opens the next message before any of it has arrived. The span is the message's place, valid as far
-  /// as `arrived` says; null while the previous message is still to be read from the connection. May be released at any
-  /// time.
-  virtual Result<std::span<const std::byte>> expect(std::size_t /*bytes*/) { return std::span<const std::byte>(); }
+  /// Null: all of a message lies in its slot. Always the same.
+  virtual Offers* offers() { return nullptr; }
 
-  /// Until further notice, messages are long and go where `land` says: a read of one takes no bytes of the next. A
-  /// hint, for transports without headers.
-  virtual void read_ahead(bool /*on*/) {}
-
-  /// How many bytes of [at, at + bytes) of the expected message have arrived, from `at` on without a gap.
-  virtual Result<std::size_t> arrived(std::size_t /*at*/, std::size_t bytes) { return bytes; }
-
-  /// As arrived, but the bytes go into the caller's memory instead of the span of expect. Until all of them have
-  /// arrived, the caller must repeat the call with the same arguments and ask for nothing else.
-  virtual Result<std::size_t> land(std::size_t /*at*/, std::span<std::byte> into) { return into.size(); }
-
-  /// Lets the peer write the first memory.size() bytes of a message into the caller's memory: of the message `ahead`
-  /// messages behind the oldest one not yet released. The caller must not touch the memory until it has received the
-  /// message by `land` with at = 0 and this memory, in which the message may arrive from now on.
-  virtual Invited invite(std::size_t /*ahead*/, std::span<std::byte> /*memory*/) { return Invited::no; }
-
-  /// True once no message that was released can still be written into memory to which it was invited: a connection that
-  /// has failed writes nothing.
-  virtual bool closed() { return true; }
-
-  /// Counts the bytes that have come, those of messages that are not complete too: they show that a slow connection
-  /// goes on. 0 on transports on which a message arrives at once.
-  virtual std::uint64_t received_bytes() const { return 0; }
-
-  /// False where nothing can have come, as peek would have to open the connection from this end first.
-  virtual bool can_have_come() const { return true; }
-
-  /// Adds the handles to wait for until the message last asked for, `closed` or `drained` can make progress; none for
-  /// transports that ring the rank's doorbell.
+  /// Adds the handles to wait for until the message last asked for, Landing::closed or `drained` can make progress;
+  /// none for transports that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
+
+/// See Offering::keep.
+inline bool kept(Sender& sender, std::span<const std::byte> memory) {
+  Offering* const offering = sender.offering();
+  return offering == nullptr || offering->keep(memory);
+}
+
+/// See Landing::received_bytes.
+inline std::uint64_t received_bytes(Receiver& receiver) {
+  const Landing* const landing = receiver.landing();
+  return landing == nullptr ? 0 : landing->received_bytes();
+}
+
+/// Of a sender that cannot know what its peer has read: what has left this process counts.
+inline Result<Settled> settled_when(Result<bool> all_has_left) {
+  if (!all_has_left) return std::move(all_has_left).error();
+  return *all_has_left ? Settled::all : Settled::not_yet;
+}
 
 }  // namespace tutti

@@ -120,14 +120,10 @@ Result<bool> ShmSender::flush() {
   return offered_.empty();
 }
 
-Result<bool> ShmSender::settled() {
-  if (freed_seen_ == sent_) return true;
-  TUTTI_TRY(look());
-  return freed_seen_ == sent_;
-}
-
-bool ShmSender::refused() const {
-  return sent_ > 0 && is_wanted(sent_ - 1);
+Result<Settled> ShmSender::settled() {
+  if (freed_seen_ != sent_) TUTTI_TRY(look());
+  if (freed_seen_ != sent_) return Settled::not_yet;
+  return sent_ > 0 && is_wanted(sent_ - 1) ? Settled::refused_last : Settled::all;
 }
 
 /// Whether the receiver of this message may not read what it offers.

@@ -16,7 +16,7 @@ namespace tutti {
 ///
 /// With `memory`, blocks can be offered. The head of a slot tells in which of its pieces, a 32nd of the slot each, an
 /// Offer lies instead of the block that begins there.
-class ShmSender final : public Sender {
+class ShmSender final : public Sender, public Offering {
  public:
   /// `rank` sends to `peer` on `channel`. `oversubscribed`: see Doorbell. `memory`: null: nothing can be offered.
   ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
@@ -26,9 +26,9 @@ class ShmSender final : public Sender {
   Result<void> commit(std::size_t bytes) override;
   /// True when the peer has released all messages with offers.
   Result<bool> flush() override;
-  Result<bool> settled() override;
-  bool refused() const override;
+  Result<Settled> settled() override;
   std::size_t slot_bytes() const override { return slot_bytes_; }
+  Offering* offering() override { return memory_ != nullptr ? this : nullptr; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override;
   bool keep(std::span<const std::byte> memory) override;
   bool copies_offers() const override { return false; }
@@ -64,12 +64,13 @@ class ShmSender final : public Sender {
   std::uint32_t pieces_ = 0;      // of the acquired slot, which hold offers
 };
 
-class ShmReceiver final : public Receiver {
+class ShmReceiver final : public Receiver, public Offers {
  public:
   ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
               bool oversubscribed, OfferedMemory* memory = nullptr);
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Offers* offers() override { return this; }  // without `memory` an offer is an error
   Result<OfferedBlock> offered(std::size_t at) override;
   Result<void> release() override;
   Result<void> refuse() override;

@@ -76,7 +76,7 @@ class MessageMemory {
 };
 
 /// Slots are private memory of the sender: committed messages wait there until the kernel has taken them.
-class SocketSender final : public Sender {
+class SocketSender final : public Sender, public Offering {
  public:
   SocketSender(std::shared_ptr<SocketLink> link, int slots, std::size_t slot_bytes);
 
@@ -84,8 +84,9 @@ class SocketSender final : public Sender {
   Result<void> commit(std::size_t bytes) override;
   Result<bool> flush() override;
   /// On sockets: all has left this process. The peer does not report what it has read.
-  Result<bool> settled() override { return flush(); }
+  Result<Settled> settled() override { return settled_when(flush()); }
   std::size_t slot_bytes() const override { return slot_bytes_; }
+  Offering* offering() override { return this; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override;
   bool keep(std::span<const std::byte> memory) override;
   void poll_set(std::vector<PollItem>& items) const override;
@@ -139,14 +140,14 @@ class SocketSender final : public Sender {
 };
 
 /// Reads one message at a time, up to its end: later messages wait in the kernel. Small messages are read ahead.
-class SocketReceiver final : public Receiver {
+class SocketReceiver final : public Receiver, public Landing {
  public:
   SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slot_bytes);
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
   Result<bool> drained() override;
-  bool arrives_in_parts() const override { return true; }
+  Landing* landing() override { return this; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   void read_ahead(bool on) override { reads_ahead_ = on; }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;

@@ -23,7 +23,7 @@ import time
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-ROWS = ["algorithm", "data_type", "collective", "kernel_body"]
+ROWS = ["algorithm", "data_type", "collective", "transport", "kernel_body"]
 LIMIT_S = 3 * 3600  # against hangs
 
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "comm/transports/rdma/upgrade.h"
 #include "fuzz/entry.h"
-#include "net/rdma_upgrade.h"
 #include "support/connected.h"
 #include "support/sim_system.h"
 

@@ -312,7 +312,7 @@ int send_all(const std::vector<RankArea>& areas) {
     std::memset(slot.data(), message, length_of(message));
     if (!sender.commit(length_of(message))) return 2;
   }
-  await(areas, 1, [&] { return *sender.settled(); });
+  await(areas, 1, [&] { return *sender.settled() != Settled::not_yet; });
   return 0;
 }
 

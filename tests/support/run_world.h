@@ -46,9 +46,9 @@ class FakeSender final : public Sender {
     std::copy_n(fifo_.filling.begin(), bytes, message.bytes.get());
     return {};
   }
-  Result<bool> settled() override {
+  Result<Settled> settled() override {
     if (fifo_.broken) return *fifo_.broken;
-    return fifo_.messages.empty();
+    return fifo_.messages.empty() ? Settled::all : Settled::not_yet;
   }
   std::size_t slot_bytes() const override { return fifo_.filling.size(); }
 

@@ -26,7 +26,7 @@ using Words = std::vector<std::uint32_t>;
 constexpr auto junk = std::byte{0xa5};
 
 /// Reads offered memory some flushes after the commit, as a device does.
-class LateSender final : public Sender {
+class LateSender final : public Sender, public Offering {
  public:
   LateSender(FakeFifo& fifo, std::size_t slot_bytes, std::mt19937& random)
       : fifo_(fifo), slot_(slot_bytes), random_(random) {}
@@ -35,6 +35,7 @@ class LateSender final : public Sender {
     if (!ready() || fifo_.messages.size() == fifo_.slots) return std::span<std::byte>();
     return std::span<std::byte>(slot_);
   }
+  Offering* offering() override { return this; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override {
     if (random_() % 4 == 0) return false;
     offers_.push_back({at, memory});
@@ -57,7 +58,7 @@ class LateSender final : public Sender {
     return {};
   }
   Result<bool> flush() override { return ready(); }
-  Result<bool> settled() override { return ready(); }
+  Result<Settled> settled() override { return settled_when(ready()); }
   std::size_t slot_bytes() const override { return slot_.size(); }
 
  private:
@@ -89,17 +90,18 @@ struct Seen {
 
 /// Overwrites memory when a message is invited into it, as a peer may at any time from then on. The window on it is
 /// open until `closed` has said otherwise: a device takes its time after the release.
-class InvitingReceiver final : public Receiver {
+class InvitingReceiver final : public Receiver, public Landing {
  public:
   InvitingReceiver(FakeFifo& fifo, std::mt19937& random, Seen& seen, int& windows)
       : fifo_(fifo), random_(random), seen_(seen), windows_(windows) {}
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override { return expect(bytes); }
-  bool arrives_in_parts() const override { return true; }
+  Landing* landing() override { return this; }
   Result<std::span<const std::byte>> expect(std::size_t) override {
     if (fifo_.messages.empty()) return std::span<const std::byte>();
     return std::span<const std::byte>(fifo_.messages.front().bytes.get(), fifo_.messages.front().size);
   }
+  Result<std::size_t> arrived(std::size_t, std::size_t bytes) override { return bytes; }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override {
     if (random_() % 3 == 0) return std::size_t{0};
     if (const auto invited = invited_.find(taken_); invited != invited_.end()) {

@@ -253,30 +253,30 @@ class Link final : public CompletionSink {
   std::uint64_t credit_messages_ = 0;
 };
 
-class LinkSender final : public Sender {
+class LinkSender final : public Sender, public Offering {
  public:
   explicit LinkSender(std::shared_ptr<Link> link) : link_(std::move(link)) {}
   Result<std::span<std::byte>> acquire() override { return link_->acquire(); }
   Result<void> commit(std::size_t bytes) override { return link_->commit(bytes); }
   Result<bool> flush() override { return link_->flush(); }
   /// All is in the device's hands, which needs no help of this rank.
-  Result<bool> settled() override { return link_->flush(); }
+  Result<Settled> settled() override { return settled_when(link_->flush()); }
   std::size_t slot_bytes() const override { return link_->slot_bytes(); }
+  Offering* offering() override { return this; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override { return link_->offer(at, memory); }
   bool keep(std::span<const std::byte> memory) override { return link_->keep(memory); }
-  void stop() override { link_->stop(); }
   void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_send(items); }
 
  private:
   std::shared_ptr<Link> link_;
 };
 
-class LinkReceiver final : public Receiver {
+class LinkReceiver final : public Receiver, public Landing {
  public:
   explicit LinkReceiver(std::shared_ptr<Link> link) : link_(std::move(link)) {}
   Result<std::span<const std::byte>> peek(std::size_t bytes) override { return link_->peek(bytes); }
   Result<void> release() override { return link_->release(); }
-  bool arrives_in_parts() const override { return true; }
+  Landing* landing() override { return this; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override { return link_->expect(bytes); }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return link_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return link_->land(at, into); }

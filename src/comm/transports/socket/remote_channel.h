@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/system.h"
-#include "comm/transports.h"
+#include "comm/transports/transport.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
 #include "net/life_probe.h"
@@ -50,7 +50,7 @@ struct RemotePlace {
 /// Both directions of a channel. The rank with the higher number connects, the other rank takes the connections that
 /// arrive. Each begins when it first sends or receives, or is asked to open, and never blocks. Driven by one thread at
 /// a time.
-class RemoteChannel final : public OpeningLink {
+class RemoteChannel final : public Connection {
  public:
   RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
 
@@ -58,10 +58,16 @@ class RemoteChannel final : public OpeningLink {
   Result<bool> open();
   Sender& sender() { return *sender_; }
   Receiver& receiver() { return *receiver_; }
+  Landing& landing() { return *receiver_->landing(); }  // what comes from another host arrives in parts
   std::size_t slot_bytes() const { return place_.slot_bytes; }
   bool is_open() const { return sender_ != nullptr; }
   /// Whether this end connects, rather than takes the other end's connection.
   bool connects() const { return place_.rank > place_.peer; }
+  bool opened() override;
+  bool can_have_come() const override { return is_open() || !connects(); }
+  void stop() override {
+    if (is_open() && stop_) stop_();
+  }
   bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
   /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, that becomes
@@ -102,6 +108,7 @@ class RemoteChannel final : public OpeningLink {
   std::shared_ptr<SocketLink> link_;
   std::vector<Unacknowledged::Watched> watched_;  // of the link
   std::shared_ptr<void> kept_;                    // of an upgraded channel
+  std::function<void()> stop_;                    // the same
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
   bool wanted_ = false;
@@ -111,21 +118,21 @@ class RemoteChannel final : public OpeningLink {
 };
 
 /// Sender and receiver of a channel, usable before and after the channel is open.
-class RemoteSender final : public Sender {
+class RemoteSender final : public Sender, public Offering {
  public:
   explicit RemoteSender(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override;
   Result<bool> flush() override;
-  Result<bool> settled() override { return flush(); }
+  Result<Settled> settled() override { return settled_when(flush()); }
   std::size_t slot_bytes() const override { return channel_->slot_bytes(); }
+  Offering* offering() override { return this; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override {
-    return channel_->sender().offer(at, memory);
+    Offering* const offering = channel_->sender().offering();
+    return offering != nullptr && offering->offer(at, memory);
   }
-  bool keep(std::span<const std::byte> memory) override;
-  bool open() override;
-  void stop() override {
-    if (channel_->is_open()) channel_->sender().stop();
+  bool keep(std::span<const std::byte> memory) override {
+    return !channel_->is_open() || kept(channel_->sender(), memory);
   }
   void poll_set(std::vector<PollItem>& items) const override;
 
@@ -133,25 +140,24 @@ class RemoteSender final : public Sender {
   std::shared_ptr<RemoteChannel> channel_;
 };
 
-class RemoteReceiver final : public Receiver {
+class RemoteReceiver final : public Receiver, public Landing {
  public:
   explicit RemoteReceiver(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
   Result<bool> drained() override;
-  bool arrives_in_parts() const override { return true; }
+  Landing* landing() override { return this; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   void read_ahead(bool on) override {
-    if (channel_->is_open()) channel_->receiver().read_ahead(on);
+    if (channel_->is_open()) channel_->landing().read_ahead(on);
   }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
   bool closed() override;
   std::uint64_t received_bytes() const override {
-    return channel_->is_open() ? channel_->receiver().received_bytes() : 0;
+    return channel_->is_open() ? channel_->landing().received_bytes() : 0;
   }
-  bool can_have_come() const override { return channel_->is_open() || !channel_->connects(); }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:
@@ -160,5 +166,10 @@ class RemoteReceiver final : public Receiver {
 
   std::shared_ptr<RemoteChannel> channel_;
 };
+
+/// What a channel needs to open its connections.
+RemotePlace remote_place(const PairOfRanks& pair);
+/// Both directions of a channel, usable before it is open.
+Ends ends_of(const std::shared_ptr<RemoteChannel>& channel);
 
 }  // namespace tutti

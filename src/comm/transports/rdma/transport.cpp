@@ -1,10 +1,18 @@
-#include "comm/rdma_transport.h"
-
+// Messages between ranks of different hosts by RDMA. A channel begins as a TCP connection, through which both ends
+// agree on RDMA; where they do not, the channel stays with sockets.
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "comm/socket_transport.h"
+#include "comm/transports/rdma/upgrade.h"
+#include "comm/transports/socket/remote_channel.h"
+#include "comm/transports/transport.h"
 #include "transport/verbs/port_choice.h"
 
 namespace tutti {
@@ -19,34 +27,40 @@ constexpr std::size_t completions_max = 400'000;
 constexpr double hop_us = 2, message_us = 0.3;
 constexpr double copy_gbps = 8;
 
-}  // namespace
+class RdmaTransport final : public Transport {
+ public:
+  RdmaTransport(Process& process, const Membership& members, std::uint32_t bit);
+  ~RdmaTransport() override;
+  std::string_view name() const override { return "rdma"; }
+  bool connects(Rank peer) const override { return members_.peers[static_cast<std::size_t>(peer)].remote(); }
+  Ends open(const PairOfRanks& pair) override;
+  bool sends_segments() const override { return true; }
+  std::size_t slot_bytes_min() const override { return 256 * 1024; }
 
-Result<bool> RdmaTransport::usable(Process& process) {
-  const std::string& transport = process.config.text("TUTTI_TRANSPORT");
-  const bool forced = transport == "rdma";
-  if (transport == "socket" || &process.system != &real_system()) return false;
-  if (process.config.text("TUTTI_IB_DISABLE") == "1") {
-    if (!forced) return false;
-    return Error{.code = Code::invalid_usage, .what = "TUTTI_TRANSPORT=rdma, but TUTTI_IB_DISABLE=1 forbids RDMA"};
-  }
-  auto ports = process.rdma.ports(process.system, process.config, process.log);
-  if (ports) return true;
-  if (forced) return std::move(ports).error().during("use RDMA, as TUTTI_TRANSPORT=rdma demands");
-  process.log.info(LogTopic::net, "RDMA", "not used: {}", ports.error().text());
-  return false;
-}
+ private:
+  std::shared_ptr<ChannelUpgrade> upgrade(const Greeting& greeting, Socket& socket);
+  Result<std::shared_ptr<verbs::Link>> make_link(const Greeting& greeting, const std::string& own_address);
+  Result<std::shared_ptr<verbs::Endpoint>> endpoint(int channel, const std::string& own_address);
+  void say(const PairOfRanks& pair, bool upgraded, const std::string& why);
 
-std::unique_ptr<Transport> RdmaTransport::make(Process& process, const Membership& members, std::uint32_t bit) {
-  return std::make_unique<RdmaTransport>(process, members, bit);
-}
-
-/// A message is a post and a completion. The rate is that of copies into slots and out of them, or of the port.
-std::optional<SocketRates> RdmaTransport::rates(Process& process) {
-  auto ports = process.rdma.ports(process.system, process.config, process.log);
-  if (!ports) return std::nullopt;
-  const double port_gbps = static_cast<double>(ports->front().mbps) / 8000;
-  return SocketRates{.hop_us = hop_us, .message_us = message_us, .gbps = std::clamp(port_gbps, 0.1, copy_gbps)};
-}
+  Process& process_;
+  const Membership& members_;
+  std::uint32_t bit_;
+  bool awaits_upgrades_ = false;
+  std::size_t slot_bytes_ = 0;
+  std::shared_ptr<const RegisteredRanges> ranges_;
+  verbs::QueueShape queues_;
+  int queue_pairs_ = 1;
+  std::mutex mutex_;  // links are made by the service thread, too
+  std::vector<verbs::Port> ports_;
+  std::map<std::size_t, std::shared_ptr<verbs::Endpoint>> endpoints_;  // by port
+  /// What the log says of a peer's channels: each port once, and once that one is left out.
+  struct Said {
+    std::set<std::string> over;
+    bool falls_back = false;
+  };
+  std::vector<Said> said_;  // by peer
+};
 
 RdmaTransport::RdmaTransport(Process& process, const Membership& members, std::uint32_t bit)
     : process_(process), members_(members), bit_(bit) {
@@ -149,5 +163,37 @@ void RdmaTransport::say(const PairOfRanks& pair, bool upgraded, const std::strin
                       who, why);
   }
 }
+
+Result<bool> usable(Process& process) {
+  const std::string& transport = process.config.text("TUTTI_TRANSPORT");
+  const bool forced = transport == "rdma";
+  if (transport == "socket" || &process.system != &real_system()) return false;
+  if (process.config.text("TUTTI_IB_DISABLE") == "1") {
+    if (!forced) return false;
+    return Error{.code = Code::invalid_usage, .what = "TUTTI_TRANSPORT=rdma, but TUTTI_IB_DISABLE=1 forbids RDMA"};
+  }
+  auto ports = process.rdma.ports(process.system, process.config, process.log);
+  if (ports) return true;
+  if (forced) return std::move(ports).error().during("use RDMA, as TUTTI_TRANSPORT=rdma demands");
+  process.log.info(LogTopic::net, "RDMA", "not used: {}", ports.error().text());
+  return false;
+}
+
+/// A message is a post and a completion. The rate is that of copies into slots and out of them, or of the port.
+std::optional<SocketRates> rates(Process& process) {
+  auto ports = process.rdma.ports(process.system, process.config, process.log);
+  if (!ports) return std::nullopt;
+  const double port_gbps = static_cast<double>(ports->front().mbps) / 8000;
+  return SocketRates{.hop_us = hop_us, .message_us = message_us, .gbps = std::clamp(port_gbps, 0.1, copy_gbps)};
+}
+
+}  // namespace
+
+constinit const TransportEntry transports::rdma = {
+    .usable = usable,
+    .make = [](Process& process, const Membership& members, std::uint32_t bit) -> std::unique_ptr<Transport> {
+      return std::make_unique<RdmaTransport>(process, members, bit);
+    },
+    .rates = rates};
 
 }  // namespace tutti

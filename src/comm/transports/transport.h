@@ -1,4 +1,4 @@
-// The transports. Each pair of ranks uses the first transport in the list that connects it.
+// The shape of a transport: what its folder holds, and what it gives for a pair of ranks.
 #pragma once
 
 #include <cstddef>
@@ -6,30 +6,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "comm/membership.h"
-#include "transport/channel_upgrade.h"
+#include "transport/connection.h"
 #include "transport/fifo.h"
 #include "transport/flag.h"
 #include "transport/offer.h"
 #include "transport/registered_ranges.h"
 
 namespace tutti {
-
-/// A connection of a pair that opens when it is first needed.
-class OpeningLink {
- public:
-  virtual ~OpeningLink() = default;
-  /// Adds the handles of connections being opened.
-  virtual void poll_set(std::vector<PollItem>& items) const = 0;
-  /// True if the link is needed and the peer, which must connect, has not connected yet.
-  virtual bool awaits_arrival() const = 0;
-  /// For the end of the link: what may be closed only once the peer has read everything; nothing if the link is broken.
-  virtual ChannelRemains take_remains() = 0;
-};
 
 /// This rank and a peer, on one channel.
 struct PairOfRanks {
@@ -45,8 +31,8 @@ struct PairOfRanks {
 struct Ends {
   std::unique_ptr<Sender> sender;
   std::unique_ptr<Receiver> receiver;
-  std::optional<Signal> signal = {};          ///< orders accesses to memory, if ranks share it
-  std::shared_ptr<OpeningLink> opening = {};  ///< set if the connection opens later
+  std::optional<Signal> signal = {};            ///< orders accesses to memory, if ranks share it
+  std::shared_ptr<Connection> connection = {};  ///< set if it opens later
 };
 
 /// A transport as one communicator uses it, with what it keeps for all of the communicator's pairs.
@@ -59,13 +45,13 @@ class Transport {
   virtual bool connects(Rank peer) const = 0;
   /// Never blocks or fails: a connection that cannot be opened gives an error when it is used.
   virtual Ends open(const PairOfRanks& pair) = 0;
-  /// Whether messages are sent from segments without a copy (see Sender::offer).
+  /// Whether messages are sent from segments without a copy (see Offering).
   virtual bool sends_segments() const { return false; }
   /// Smallest slot if all pairs of a communicator use this transport.
   virtual std::size_t slot_bytes_min() const { return 0; }
 };
 
-/// An entry of the list. To add a transport, write its files and add an entry to the list in transports.cpp.
+/// What each folder of this room defines: transports::<its name>.
 struct TransportEntry {
   /// Whether this process can use the transport; ranks tell each other at the start. What it finds goes to the log
   /// once. Errors: system (it cannot, and TUTTI_TRANSPORT asks for it).
@@ -76,28 +62,10 @@ struct TransportEntry {
   std::optional<SocketRates> (*rates)(Process& process) = nullptr;
 };
 
-/// The transports that this process can use: bit i stands for entry i of the list. Errors: those of `usable`.
-Result<std::uint32_t> usable_transports(Process& process);
-
-/// The rates of the wire between hosts, if all ranks can use the best one that this process knows; `common`: what all
-/// of them can use. Nothing: those of sockets.
-std::optional<SocketRates> wire_rates(Process& process, std::uint32_t common);
-
-/// All transports of one communicator, best first.
-class Transports {
- public:
-  /// `members` must outlive this.
-  Transports(Process& process, const Membership& members);
-
-  /// Position in the list of the first transport that connects this rank with `peer`. Slower ones come later.
-  std::size_t index_to(Rank peer) const;
-  Transport& operator[](std::size_t index) const { return *all_[index]; }
-  /// The last one, which connects any pair.
-  Transport& last() const { return *all_.back(); }
-
- private:
-  const Membership& members_;
-  std::vector<std::unique_ptr<Transport>> all_;
-};
+namespace transports {
+#define TRANSPORT(x) extern const TransportEntry x;
+#include "comm/transports/list.inc"
+#undef TRANSPORT
+}  // namespace transports
 
 }  // namespace tutti

@@ -1,19 +1,16 @@
-#include "comm/transports.h"
+#include "comm/transports/transports.h"
 
 #include <iterator>
 
-#include "comm/rdma_transport.h"
-#include "comm/shared_memory_transport.h"
-#include "comm/socket_transport.h"
-
 namespace tutti {
+
 namespace {
 
 /// Best transport first; the last one connects any pair.
-constexpr TransportEntry list[] = {
-    {.usable = SharedMemoryTransport::usable, .make = SharedMemoryTransport::make},
-    {.usable = RdmaTransport::usable, .make = RdmaTransport::make, .rates = RdmaTransport::rates},
-    {.usable = SocketTransport::usable, .make = SocketTransport::make},
+constexpr const TransportEntry* list[] = {
+#define TRANSPORT(x) &transports::x,
+#include "comm/transports/list.inc"
+#undef TRANSPORT
 };
 
 }  // namespace
@@ -21,7 +18,7 @@ constexpr TransportEntry list[] = {
 Result<std::uint32_t> usable_transports(Process& process) {
   std::uint32_t usable = 0;
   for (std::size_t i = 0; i < std::size(list); ++i) {
-    auto can = TUTTI_TRY(list[i].usable(process));
+    auto can = TUTTI_TRY(list[i]->usable(process));
     if (can) usable |= 1u << i;
   }
   return usable;
@@ -29,12 +26,12 @@ Result<std::uint32_t> usable_transports(Process& process) {
 
 std::optional<SocketRates> wire_rates(Process& process, std::uint32_t common) {
   for (std::size_t i = 0; i < std::size(list); ++i)
-    if ((common >> i & 1) != 0 && list[i].rates != nullptr) return list[i].rates(process);
+    if ((common >> i & 1) != 0 && list[i]->rates != nullptr) return list[i]->rates(process);
   return std::nullopt;
 }
 
 Transports::Transports(Process& process, const Membership& members) : members_(members) {
-  for (std::size_t i = 0; i < std::size(list); ++i) all_.push_back(list[i].make(process, members, 1u << i));
+  for (std::size_t i = 0; i < std::size(list); ++i) all_.push_back(list[i]->make(process, members, 1u << i));
 }
 
 std::size_t Transports::index_to(Rank peer) const {

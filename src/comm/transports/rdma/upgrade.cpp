@@ -1,4 +1,4 @@
-#include "net/rdma_upgrade.h"
+#include "comm/transports/rdma/upgrade.h"
 
 #include <algorithm>
 #include <utility>
@@ -314,6 +314,7 @@ ChannelUpgrade::Outcome RdmaUpgrade::take() {
   outcome.why = link_->over();
   outcome.sender = std::make_unique<verbs::LinkSender>(link_);
   outcome.receiver = std::make_unique<verbs::LinkReceiver>(link_);
+  outcome.stop = [link = link_] { link->stop(); };
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-#include "comm/remote_channel.h"
+#include "comm/transports/socket/remote_channel.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,6 +15,36 @@ constexpr int socket_slots_min = 16;
 constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the cause of a broken connection to arrive
 
 }  // namespace
+
+RemotePlace remote_place(const PairOfRanks& pair) {
+  const Membership& members = pair.members;
+  const Config& config = pair.process.config;
+  const Peer& peer = members.peers[static_cast<std::size_t>(pair.peer)];
+  LifeLine life;
+  if (members.control && !members.control->links_to(pair.peer))
+    life = {
+        .key = members.arrivals->key(), .from = members.rank, .to = pair.peer, .addresses = in_order(peer.addresses)};
+  return {.rank = members.rank,
+          .peer = pair.peer,
+          .channel = pair.channel,
+          .sockets = members.sockets,
+          .congestion = config.text("TUTTI_SOCKET_CC"),
+          .patience_ns = patience_ns(config.integer("TUTTI_SILENCE_MS") * 1'000'000),
+          .unacknowledged = members.unacknowledged,
+          .slots = members.area->area.shape().slots,
+          .slot_bytes = pair.slot_bytes,
+          .addresses = peer.addresses,
+          .who = members.describe(pair.peer),
+          .connect_limit_ns = config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000,
+          .header = &peer.area.header(),
+          .life = std::move(life)};
+}
+
+Ends ends_of(const std::shared_ptr<RemoteChannel>& channel) {
+  return {.sender = std::make_unique<RemoteSender>(channel),
+          .receiver = std::make_unique<RemoteReceiver>(channel),
+          .connection = channel};
+}
 
 RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place)
     : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)) {}
@@ -56,6 +86,12 @@ Result<bool> RemoteChannel::open() {
   if (!*upgraded) return false;
   if (!sender_) use_sockets();
   return true;
+}
+
+bool RemoteChannel::opened() {
+  if (is_open() || broken()) return true;
+  const auto opened = open();
+  return !opened || *opened;
 }
 
 /// For a peer that is to connect and of whose end no control connection would tell. It may be in no hurry, so it is
@@ -104,6 +140,7 @@ Result<bool> RemoteChannel::upgrade() {
   sender_ = std::move(outcome.sender);
   receiver_ = std::move(outcome.receiver);
   kept_ = std::move(outcome.kept);
+  stop_ = std::move(outcome.stop);
   if (outcome.failure) return std::move(*outcome.failure).during("connect to " + place_.who).at_peer(place_.peer);
   if (place_.decided) place_.decided(sender_ != nullptr, outcome.why);
   lacks_upgrade_ = !sender_ && place_.upgrade_required;
@@ -236,16 +273,6 @@ void RemoteSender::poll_set(std::vector<PollItem>& items) const {
   if (!channel_->broken()) channel_->sender().poll_set(items);
 }
 
-bool RemoteSender::keep(std::span<const std::byte> memory) {
-  return !channel_->is_open() || channel_->sender().keep(memory);
-}
-
-bool RemoteSender::open() {
-  if (channel_->is_open() || channel_->broken()) return true;
-  const auto opened = channel_->open();
-  return !opened || *opened;
-}
-
 /// Calls the receiver. Returns an empty T while the channel is not open, or broken with the cause still unknown.
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {
@@ -268,24 +295,24 @@ Result<std::span<const std::byte>> RemoteReceiver::peek(std::size_t bytes) {
 }
 
 Result<std::span<const std::byte>> RemoteReceiver::expect(std::size_t bytes) {
-  return ask<std::span<const std::byte>>([&](Receiver& receiver) { return receiver.expect(bytes); });
+  return ask<std::span<const std::byte>>([&](Receiver& receiver) { return receiver.landing()->expect(bytes); });
 }
 
 Result<std::size_t> RemoteReceiver::arrived(std::size_t at, std::size_t bytes) {
-  return ask<std::size_t>([&](Receiver& receiver) { return receiver.arrived(at, bytes); });
+  return ask<std::size_t>([&](Receiver& receiver) { return receiver.landing()->arrived(at, bytes); });
 }
 
 Result<std::size_t> RemoteReceiver::land(std::size_t at, std::span<std::byte> into) {
-  return ask<std::size_t>([&](Receiver& receiver) { return receiver.land(at, into); });
+  return ask<std::size_t>([&](Receiver& receiver) { return receiver.landing()->land(at, into); });
 }
 
 Invited RemoteReceiver::invite(std::size_t ahead, std::span<std::byte> memory) {
   if (!channel_->is_open()) return Invited::later;
-  return channel_->broken() || channel_->read_out() ? Invited::no : channel_->receiver().invite(ahead, memory);
+  return channel_->broken() || channel_->read_out() ? Invited::no : channel_->landing().invite(ahead, memory);
 }
 
 bool RemoteReceiver::closed() {
-  return !channel_->is_open() || channel_->read_out() || channel_->receiver().closed();
+  return !channel_->is_open() || channel_->read_out() || channel_->landing().closed();
 }
 
 Result<bool> RemoteReceiver::drained() {
