@@ -59,7 +59,7 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   if (!run_.begun() || state_ == State::done) return {};
   if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
   const Rank rank = waiting_for();
-  stall_.look(communicator_.process().system.now_ns(), received_from(rank));
+  stall_.look(communicator_.process().system.now_ns(), coming_from(rank));
   if (auto lost = stalled_by_loss()) return *std::move(lost);
   if (rank < 0) return {};
   auto gone = obstacle(
@@ -70,12 +70,15 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   return *std::move(gone);
 }
 
-std::uint64_t CollectiveAcrossHosts::received_from(Rank rank) const {
-  std::uint64_t bytes = 0;
-  if (rank < 0) return bytes;
+Coming CollectiveAcrossHosts::coming_from(Rank rank) const {
+  Coming all;
+  if (rank < 0) return all;
   for (const Channel& channel : communicator_.channels().of_collectives())
-    if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) bytes += received_bytes(*receiver);
-  return bytes;
+    if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) {
+      const Coming one = coming(*receiver);
+      all = {.bytes = all.bytes + one.bytes, .at_once = all.at_once || one.at_once};
+    }
+  return all;
 }
 
 /// Whether a lost rank keeps this call from going on, although it waits for another one. No rank can have completed a

@@ -37,7 +37,7 @@ class CollectiveAcrossHosts final : public Operation {
   Result<Progress> start();
   Result<Progress> run();
   Rank waiting_for() const;
-  std::uint64_t received_from(Rank rank) const;
+  Coming coming_from(Rank rank) const;
   std::optional<Error> stalled_by_loss() const;
 
   Communicator& communicator_;

@@ -259,7 +259,7 @@ bool Mailbox::receives_from_anybody() const {
 std::optional<Error> Mailbox::gone(Rank rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.gone) return peer.gone;
-  peer.stall.look(communicator_.process().system.now_ns(), received_bytes(receiver(rank)));
+  peer.stall.look(communicator_.process().system.now_ns(), coming(receiver(rank)));
   return obstacle(
       communicator_, rank, [this] { return waits_where(); }, &peer.stall);
 }

@@ -238,8 +238,8 @@ void PointToPoint::finish(Queue& queue) {
 Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
-    Receiver& receiver = *communicator_.channels().point_to_point().receivers[queue.peer];
-    queue.stall.look(communicator_.process().system.now_ns(), received_bytes(receiver));
+    queue.stall.look(communicator_.process().system.now_ns(),
+                     coming(*communicator_.channels().point_to_point().receivers[queue.peer]));
     auto gone = obstacle(
         communicator_, queue.peer, [this] { return where(); }, &queue.stall);
     if (!gone) continue;

@@ -104,10 +104,11 @@ std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const
   }
   if (peer.remote() && (state == RankState::lost || state == RankState::failed)) {
     const std::int64_t since_ns = communicator.gone().since_ns(rank);
-    if (since_ns == 0 || communicator.process().system.now_ns() - since_ns < last_news_ns) return std::nullopt;
-    // On a slow network even what moves stops for a while: a call that took long so far may do so, too.
-    if (stall != nullptr && stall->ns() < std::clamp(stall->moved_for_ns(), last_news_ns, next_call_ns))
-      return std::nullopt;
+    if (since_ns == 0) return std::nullopt;
+    const std::int64_t gone_ns = communicator.process().system.now_ns() - since_ns;
+    const std::int64_t news_ns = stall != nullptr ? stall->news_ns() : last_news_ns;
+    if (gone_ns < std::min(news_ns, last_news_ns)) return std::nullopt;
+    if (stall != nullptr && stall->ns() < news_ns) return std::nullopt;
   }
   return failure_of(communicator, rank);
 }

@@ -1,6 +1,7 @@
 // Whether and why a rank has failed, ended or left, and which calls that concerns.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "transport/fifo.h"
 
 namespace tutti {
 
@@ -38,23 +40,34 @@ bool completes_calls(const Communicator& communicator, Rank rank);
 /// Of a rank that is gone: whether it is known to have completed collective `sequence`. Of a lost rank nobody knows.
 bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t sequence);
 
+/// How long what a lost rank has sent may be on its way, and where a device brings it.
+inline constexpr std::int64_t last_news_ns = 250'000'000, last_news_of_device_ns = 50'000'000;
+/// How long after the loss of a rank of another host collectives may begin, or wait for ranks that have yet to enter
+/// them, before they fail: which calls that rank had completed is unknown.
+inline constexpr std::int64_t next_call_ns = 2'000'000'000;
+
 /// For how long an operation, or its part that concerns one peer, has not moved.
 class Stall {
  public:
   void note_move() { moved_ = true; }
-  /// To be called from time to time. `received_bytes`: counts what has come, which moves it too.
-  void look(std::int64_t now_ns, std::uint64_t received_bytes = 0) {
+  /// To be called from time to time. `coming`: from the peer; that its bytes come moves the operation too.
+  void look(std::int64_t now_ns, const Coming& coming) {
     if (begun_ns_ == 0) begun_ns_ = now_ns;
-    const bool came = std::exchange(received_bytes_, received_bytes) != received_bytes;
+    const bool came = std::exchange(coming_, coming).bytes != coming.bytes;
     if (std::exchange(moved_, false) || came) since_ns_ = now_ns;
     ns_ = now_ns - since_ns_;
   }
   std::int64_t ns() const { return ns_; }                              ///< at the last look
   std::int64_t moved_for_ns() const { return since_ns_ - begun_ns_; }  ///< before that
+  /// For how long it may stall before nothing more is on its way. A slow network stops for a while: longer where the
+  /// operation has moved for longer.
+  std::int64_t news_ns() const {
+    return coming_.at_once ? last_news_of_device_ns : std::clamp(moved_for_ns(), last_news_ns, next_call_ns);
+  }
 
  private:
   bool moved_ = true;
-  std::uint64_t received_bytes_ = 0;
+  Coming coming_;
   std::int64_t begun_ns_ = 0, since_ns_ = 0, ns_ = 0;
 };
 
@@ -64,12 +77,6 @@ class Stall {
 /// it likes: not empty only once the call has stalled. `stall`: of the call; null: it needs no data of that rank.
 std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call,
                               const Stall* stall = nullptr);
-
-/// How long what a lost rank has sent may be on its way.
-inline constexpr std::int64_t last_news_ns = 250'000'000;
-/// How long after the loss of a rank of another host collectives may begin, or wait for ranks that have yet to enter
-/// them, before they fail: which calls that rank had completed is unknown.
-inline constexpr std::int64_t next_call_ns = 2'000'000'000;
 
 /// Whether `rank` has closed the communicator.
 bool has_left(const Communicator& communicator, Rank rank);

@@ -56,7 +56,7 @@ class SignedReceiver final : public Receiver, public Landing {
     return heard_ == mark_.sequence ? lands_->invite(ahead, memory) : Invited::later;
   }
   bool closed() override { return lands_->closed(); }
-  std::uint64_t received_bytes() const override { return lands_->received_bytes(); }
+  Coming coming() const override { return lands_->coming(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:

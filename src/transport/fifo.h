@@ -74,6 +74,15 @@ class Sender {
 /// The answer to an invitation; later: ask again, no: not for this message.
 enum class Invited { yes, later, no };
 
+/// What may still come from a peer whose process has ended.
+struct Coming {
+  /// Counts the bytes that have come, those of messages that are not complete too: they show that a slow connection
+  /// goes on.
+  std::uint64_t bytes = 0;
+  /// What was sent comes within milliseconds: a device brings it, and what it has not brought then is lost.
+  bool at_once = false;
+};
+
 /// For receivers on which a message arrives piece by piece, so that its beginning can be used before its end has
 /// arrived, and its bytes can go where the caller wants them.
 class Landing {
@@ -104,9 +113,8 @@ class Landing {
   /// hint, for transports without headers.
   virtual void read_ahead(bool /*on*/) {}
 
-  /// Counts the bytes that have come, those of messages that are not complete too: they show that a slow connection
-  /// goes on. 0 on transports on which nothing is slow.
-  virtual std::uint64_t received_bytes() const { return 0; }
+  /// See Coming.
+  virtual Coming coming() const { return {}; }
 
  protected:
   ~Landing() = default;
@@ -169,10 +177,9 @@ inline bool kept(Sender& sender, std::span<const std::byte> memory) {
   return offering == nullptr || offering->keep(memory);
 }
 
-/// See Landing::received_bytes.
-inline std::uint64_t received_bytes(Receiver& receiver) {
+inline Coming coming(Receiver& receiver) {
   const Landing* const landing = receiver.landing();
-  return landing == nullptr ? 0 : landing->received_bytes();
+  return landing == nullptr ? Coming{} : landing->coming();
 }
 
 /// Of a sender that cannot know what its peer has read: what has left this process counts.

@@ -152,7 +152,7 @@ class SocketReceiver final : public Receiver, public Landing {
   void read_ahead(bool on) override { reads_ahead_ = on; }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
-  std::uint64_t received_bytes() const override { return link_->received_bytes(); }
+  Coming coming() const override { return {.bytes = link_->received_bytes()}; }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

@@ -282,6 +282,7 @@ class LinkReceiver final : public Receiver, public Landing {
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return link_->land(at, into); }
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override { return link_->invite(ahead, memory); }
   bool closed() override { return link_->closed(); }
+  Coming coming() const override { return {.at_once = true}; }
   void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_receive(items); }
 
  private:

@@ -155,9 +155,7 @@ class RemoteReceiver final : public Receiver, public Landing {
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
   bool closed() override;
-  std::uint64_t received_bytes() const override {
-    return channel_->is_open() ? channel_->landing().received_bytes() : 0;
-  }
+  Coming coming() const override { return channel_->is_open() ? channel_->landing().coming() : Coming{}; }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:
