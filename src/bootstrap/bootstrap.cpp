@@ -24,9 +24,9 @@ using bootstrap::Welcome;
 constexpr std::int64_t ms = 1'000'000;
 constexpr const char* root_lost = "the process that made the id of the start (as a rule that of rank 0) was lost: ";
 /// The root sends its message when its limit has passed. This rank's limit passes a little later, so that the message
-/// arrives: on a busy machine the root's service thread may be late by some tenths of a second.
+/// arrives: on a busy machine the root hears of this rank, and comes to its own limit, some tenths of a second late.
 std::int64_t grace_ns(const BootstrapLimits& limits) {
-  return std::clamp(limits.init_ms * ms / 10, 300 * ms, 2'000 * ms);
+  return std::clamp(limits.init_ms * ms / 10, 1'000 * ms, 2'000 * ms);
 }
 /// Limit for a parent to admit this rank; afterwards the root takes this rank as its own child.
 constexpr std::int64_t parent_limit_ms = 2'000;
