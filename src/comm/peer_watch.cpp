@@ -18,6 +18,7 @@ constexpr std::int64_t look_again_ns = 10'000'000;      // while a rank is gone 
 constexpr std::int64_t wait_is_new_ns = 1'000'000'000;  // who waits says so in each look, on a loaded machine rarely
 constexpr int looks_until_stuck = 2;
 constexpr int looks_until_asked = 3;
+constexpr int looks_until_mute = 2, looks_until_mute_unseen = 4;  // where /proc shows a process, and where it does not
 
 AreaHeader& header(const Communicator& communicator, Rank rank) {
   return communicator.members().peers[rank].area.header();
@@ -118,9 +119,15 @@ void PeerWatch::look_for_exec(Communicator& communicator, Watched& watched) cons
   if (std::exchange(watched.last_beats, beats) != beats) watched.quiet_looks = 0;
   if (++watched.quiet_looks % looks_until_asked != 0) return;
   // A process that has moved to another network namespace finds nobody there, itself neither.
-  if (!is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server) &&
-      is_served(communicator.process().fd_server_name()))
-    mark_all(communicator, watched, /*mute=*/true);
+  if (is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server) ||
+      !is_served(communicator.process().fd_server_name())) {
+    watched.unserved_looks = 0;
+    return;
+  }
+  // Nor does anybody answer for a process that is being ended, which is not to be taken for one that lives.
+  if (watched.process->is_ending()) return;
+  const int enough = watched.process->shows_stops() ? looks_until_mute : looks_until_mute_unseen;
+  if (++watched.unserved_looks >= enough) mark_all(communicator, watched, /*mute=*/true);
 }
 
 void PeerWatch::mark_all(Communicator& communicator, Watched& watched, bool mute) const {

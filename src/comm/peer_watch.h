@@ -34,6 +34,7 @@ class PeerWatch final : public Task {
     std::int64_t silent_ns = 0;    ///<   and for how long it has not changed
     std::uint32_t last_beats = 0;  ///< likewise, for look_for_exec
     int quiet_looks = 0;
+    int unserved_looks = 0;  // at which nobody answered for it
   };
   bool lacks_descriptors(const Communicator& communicator) const;
   void look_at_process(Communicator& communicator, Watched& watched) const;

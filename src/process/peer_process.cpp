@@ -46,12 +46,27 @@ void PeerProcess::poll_set(std::vector<PollItem>& items) const {
   if (watched() >= 0 && !lost_handle()) items.push_back({.handle = watched(), .want_read = true});
 }
 
-/// The state follows the name, which may contain anything but ends at the last parenthesis. T: stopped by a signal; t:
-/// stopped by a debugger.
-bool PeerProcess::is_stopped() const {
+/// What follows the name, which may contain anything but ends at the last parenthesis: the state, five numbers of other
+/// things, the flags, and more (proc(5)).
+std::string PeerProcess::stat() const {
   const std::string line = content_of(fmt::format("/proc/{}/stat", proc_pid_));
   const auto name_end = line.rfind(')');
-  return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] == 'T' && !ended();
+  return name_end == std::string::npos || name_end + 2 > line.size() ? "" : line.substr(name_end + 2);
+}
+
+/// T: stopped by a signal; t: stopped by a debugger.
+bool PeerProcess::is_stopped() const {
+  return stat().starts_with('T') && !ended();
+}
+
+bool PeerProcess::is_ending() const {
+  constexpr unsigned exiting = 4;  // PF_EXITING of linux/sched.h
+  if (!shows_stops()) return false;
+  std::istringstream words(stat());
+  std::string skipped;
+  for (int i = 0; i < 6; ++i) words >> skipped;
+  unsigned flags = 0;
+  return words >> flags && (flags & exiting) != 0;
 }
 
 /// For how long its first thread has run, in ns, as text: equal as long as it does not.

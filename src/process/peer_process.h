@@ -29,6 +29,9 @@ class PeerProcess {
 
   /// Whether /proc shows that the process is stopped. If not, only its silence can reveal it.
   bool shows_stops() const { return proc_pid_ > 0; }
+  /// Whether /proc shows that the process is being ended: its descriptors are closed first, and on a loaded machine it
+  /// is seen to have ended much later.
+  bool is_ending() const;
   /// How long the process has been stopped by a signal, not by a debugger, as far as the checks so far have seen. Each
   /// check counts for a second at most, so that a pause of this process does not make others look stopped; on a loaded
   /// machine checks may be seconds apart.
@@ -36,6 +39,7 @@ class PeerProcess {
 
  private:
   int watched() const { return seen_.pidfd ? seen_.pidfd.get() : seen_.connected.get(); }
+  std::string stat() const;
   bool is_stopped() const;
   std::string run_time() const;
 
