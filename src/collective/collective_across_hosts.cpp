@@ -59,7 +59,7 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   if (!run_.begun() || state_ == State::done) return {};
   if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
   const Rank rank = waiting_for();
-  stall_.look(communicator_.process().system.now_ns(), coming_from(rank));
+  stall_.look(communicator_.process().system.now_ns(), communicator_.gone().any() ? coming_from(rank) : Coming{});
   if (auto lost = stalled_by_loss()) return *std::move(lost);
   if (rank < 0) return {};
   auto gone = obstacle(
@@ -70,6 +70,7 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   return *std::move(gone);
 }
 
+/// On all channels. Some of them may have fallen back to a slower wire, whose bytes are counted.
 Coming CollectiveAcrossHosts::coming_from(Rank rank) const {
   Coming all;
   if (rank < 0) return all;
@@ -78,6 +79,7 @@ Coming CollectiveAcrossHosts::coming_from(Rank rank) const {
       const Coming one = coming(*receiver);
       all = {.bytes = all.bytes + one.bytes, .at_once = all.at_once || one.at_once};
     }
+  all.at_once = all.at_once && all.bytes == 0;
   return all;
 }
 
