@@ -62,8 +62,7 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   stall_.look(communicator_.process().system.now_ns(), communicator_.gone().any() ? coming_from(rank) : Coming{});
   if (auto lost = stalled_by_loss()) return *std::move(lost);
   if (rank < 0) return {};
-  auto gone = obstacle(
-      communicator_, rank, [this] { return where(); }, &stall_);
+  auto gone = obstacle(communicator_, rank, &stall_, [this] { return where(); });
   if (!gone) return {};
   auto moved = TUTTI_TRY(state_ == State::counts ? exchange_counts() : run());
   if (moved != Progress::blocked || waiting_for() != rank) return {};

@@ -260,8 +260,7 @@ std::optional<Error> Mailbox::gone(Rank rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.gone) return peer.gone;
   peer.stall.look(communicator_.process().system.now_ns(), coming(receiver(rank)));
-  return obstacle(
-      communicator_, rank, [this] { return waits_where(); }, &peer.stall);
+  return obstacle(communicator_, rank, &peer.stall, [this] { return waits_where(); });
 }
 
 std::optional<Error> Mailbox::look_at_peers() {

@@ -240,8 +240,7 @@ Result<void> PointToPoint::poll_peers() {
     if (queue.next == queue.requests.size()) continue;
     queue.stall.look(communicator_.process().system.now_ns(),
                      coming(*communicator_.channels().point_to_point().receivers[queue.peer]));
-    auto gone = obstacle(
-        communicator_, queue.peer, [this] { return where(); }, &queue.stall);
+    auto gone = obstacle(communicator_, queue.peer, &queue.stall, [this] { return where(); });
     if (!gone) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);

@@ -94,8 +94,8 @@ std::optional<Error> failure_before(const Communicator& communicator, std::uint6
   return std::nullopt;
 }
 
-std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call,
-                              const Stall* stall) {
+std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const Stall* stall,
+                              const std::function<std::string()>& call) {
   const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
   const RankState state = peer.area.header().state_now();
   if (state == RankState::closed) {

@@ -75,8 +75,8 @@ class Stall {
 /// answer, look once more before you believe it: it may have come meanwhile. Empty for a rank of another host that has
 /// left: the end of its connections tells. What such a rank had sent before it was lost may go on coming for as long as
 /// it likes: not empty only once the call has stalled. `stall`: of the call; null: it needs no data of that rank.
-std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call,
-                              const Stall* stall = nullptr);
+std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const Stall* stall,
+                              const std::function<std::string()>& call);
 
 /// Whether `rank` has closed the communicator.
 bool has_left(const Communicator& communicator, Rank rank);

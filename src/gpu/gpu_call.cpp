@@ -121,7 +121,7 @@ Result<void> GpuCall::poll_peers() {
   if (!arrived_ || launch_group().finished(communicator_.rank())) return {};  // the next advance says how it ended
   const Rank missing = launch_group().missing(communicator_.rank());
   if (missing < 0) return {};
-  if (auto gone = obstacle(communicator_, missing, [this] { return where(); }))
+  if (auto gone = obstacle(communicator_, missing, nullptr, [this] { return where(); }))
     return launch_group().missing(communicator_.rank()) == missing ? Result<void>(*std::move(gone)) : Result<void>();
   const std::int64_t limit_ns = communicator_.process().gpus.meeting_ns;
   const std::int64_t waited_ns = communicator_.process().system.now_ns() - since_ns_;

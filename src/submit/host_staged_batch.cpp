@@ -153,7 +153,7 @@ Result<void> HostStagedBatch::poll_peers() {
     communicator_->fail(error);
     return error;
   };
-  if (auto gone = obstacle(*communicator_, rank, [this] { return where(); })) {
+  if (auto gone = obstacle(*communicator_, rank, nullptr, [this] { return where(); })) {
     if (missing() != rank) return {};
     return failed(*std::move(gone));
   }
