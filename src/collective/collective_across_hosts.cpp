@@ -69,16 +69,15 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   return *std::move(gone);
 }
 
-/// On all channels. Some of them may have fallen back to a slower wire, whose bytes are counted.
+/// On all channels, of which some may have fallen back to a slower wire.
 Coming CollectiveAcrossHosts::coming_from(Rank rank) const {
-  Coming all;
-  if (rank < 0) return all;
+  if (rank < 0) return {};
+  Coming all{.at_once = true};
   for (const Channel& channel : communicator_.channels().of_collectives())
     if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) {
       const Coming one = coming(*receiver);
-      all = {.bytes = all.bytes + one.bytes, .at_once = all.at_once || one.at_once};
+      all = {.bytes = all.bytes + one.bytes, .at_once = all.at_once && one.at_once};
     }
-  all.at_once = all.at_once && all.bytes == 0;
   return all;
 }
 

@@ -170,6 +170,7 @@ bool ControlLinks::advance() {
   if (watches && system_.now_ns() >= next_beat_ns_) beat();
   call_late(watches);
   if (watches) lose_silent();
+  count_ends();
   if (leave_by_ns_ == 0) return true;
   // Closing a connection with unread data would destroy data on its way to the peer, so give peers time to receive it.
   const bool late = system_.now_ns() >= leave_by_ns_;

@@ -1,6 +1,7 @@
 // Control connections between ranks of different hosts: they carry failures, aborts and leaving, and show lost ranks.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -99,6 +100,8 @@ class ControlLinks final : public Task {
   void tell_gone(const GoneRank& gone);
   /// The ranks without a connection here that peers have told to be gone since the last time. Any thread.
   std::vector<GoneRank> take_gone();
+  /// Of how many ranks the end is known here; grows. Any thread.
+  std::size_t ends_known() const { return ends_known_.load(std::memory_order_acquire); }
   struct Heard {
     bool lately = false;  ///< it has given a sign of life
     std::string at;       ///< the address of its end of the connection
@@ -129,6 +132,10 @@ class ControlLinks final : public Task {
   bool hears_host_of(const Link& link) const;
   void call_late(bool watches);
   void lose_silent();
+  void count_ends() {
+    const auto said = static_cast<std::size_t>(std::ranges::count(links_, true, &Link::said));
+    ends_known_.store(said + heard_.size(), std::memory_order_release);
+  }
   void lose(Link& link, RankState state, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& text);
@@ -152,6 +159,7 @@ class ControlLinks final : public Task {
   std::vector<GoneRank> gone_;  // of heard_, what has not been taken yet
   ChannelRemains data_;         // see leave
   std::atomic<bool> lost_descriptors_ = false;
+  std::atomic<std::size_t> ends_known_ = 0;
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists
   std::int64_t start_ns_;

@@ -40,8 +40,8 @@ bool completes_calls(const Communicator& communicator, Rank rank);
 /// Of a rank that is gone: whether it is known to have completed collective `sequence`. Of a lost rank nobody knows.
 bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t sequence);
 
-/// How long what a lost rank has sent may be on its way, and where a device brings it.
-inline constexpr std::int64_t last_news_ns = 250'000'000, last_news_of_device_ns = 50'000'000;
+/// How long what a lost rank has sent may be on its way, and where it comes at once (see Coming).
+inline constexpr std::int64_t last_news_ns = 250'000'000, last_news_at_once_ns = 40'000'000;
 /// How long after the loss of a rank of another host collectives may begin, or wait for ranks that have yet to enter
 /// them, before they fail: which calls that rank had completed is unknown.
 inline constexpr std::int64_t next_call_ns = 2'000'000'000;
@@ -62,7 +62,7 @@ class Stall {
   /// For how long it may stall before nothing more is on its way. A slow network stops for a while: longer where the
   /// operation has moved for longer.
   std::int64_t news_ns() const {
-    return coming_.at_once ? last_news_of_device_ns : std::clamp(moved_for_ns(), last_news_ns, next_call_ns);
+    return coming_.at_once ? last_news_at_once_ns : std::clamp(moved_for_ns(), last_news_ns, next_call_ns);
   }
 
  private:

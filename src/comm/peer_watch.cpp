@@ -68,6 +68,7 @@ bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
   if (!communicator || (communicator->failed() && !communicator->spans_hosts())) return false;
   if (!communicator->failed() && lacks_descriptors(*communicator)) communicator->fail(communicator->lost_descriptors());
+  if (const auto& control = communicator->members().control) ends_seen_ = control->ends_known();
   for (auto& watched : processes_) look_at_process(*communicator, watched);
   tell_of_this_host(*communicator);
   if (communicator->failed()) return true;  // who still waits has to hear of others
@@ -95,6 +96,8 @@ std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
     if (!watched.ranks.empty()) watched.process->poll_set(items);
   const auto communicator = communicator_.lock();
+  const auto* const control = communicator ? communicator->members().control.get() : nullptr;
+  if (control != nullptr && control->ends_known() != ends_seen_) return system_.now_ns();
   const bool hurries = communicator && communicator->gone().any() && !communicator->idle() && !communicator->failed();
   return system_.now_ns() + (hurries ? look_again_ns : look_every_ns);
 }

@@ -53,7 +53,8 @@ class PeerWatch final : public Task {
   System& system_;
   const std::int64_t silence_ns_;
   std::vector<Watched> processes_;
-  RankSet told_;  // ranks of this host that are gone, as the other hosts have been told
+  RankSet told_;               // ranks of this host that are gone, as the other hosts have been told
+  std::size_t ends_seen_ = 0;  // of ControlLinks::ends_known
   std::int64_t looked_ns_ = 0;
   std::int64_t looked_at_wires_ns_ = 0;
   std::uint64_t completed_ = 0;  // completed calls of this rank at the last look,

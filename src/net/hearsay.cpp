@@ -34,9 +34,10 @@ Hearsay::Cause& Hearsay::cause_of(const GoneRank& gone) {
 }
 
 bool Hearsay::add(const GoneRank& gone) {
-  if (gone.left) return !gone_.has(gone.rank) && left_.add(gone.rank);
-  if (!gone_.add(gone.rank)) return false;
-  cause_of(gone).ranks.add(gone.rank);
+  if (gone.left && (gone_.has(gone.rank) || !left_.add(gone.rank))) return false;
+  if (!gone.left && !gone_.add(gone.rank)) return false;
+  if (!gone.left) cause_of(gone).ranks.add(gone.rank);
+  ++size_;
   return true;
 }
 

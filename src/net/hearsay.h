@@ -53,6 +53,9 @@ class Hearsay {
   /// Adds what another rank has heard; returns what of it is new.
   std::vector<GoneRank> merge(const Hearsay& other);
 
+  /// How many times something was new.
+  std::size_t size() const { return size_; }
+
   Bytes write() const;
   /// Empty: it is none.
   static std::optional<Hearsay> read(std::span<const std::byte> bytes);
@@ -69,6 +72,7 @@ class Hearsay {
   RankSet left_;
   RankSet gone_;
   std::vector<Cause> causes_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace tutti

@@ -79,7 +79,7 @@ struct Coming {
   /// Counts the bytes that have come, those of messages that are not complete too: they show that a slow connection
   /// goes on.
   std::uint64_t bytes = 0;
-  /// What was sent comes within milliseconds: a device brings it, and what it has not brought then is lost.
+  /// What was sent comes within milliseconds, or not at all: a device brings it, or the connection is not even open.
   bool at_once = false;
 };
 

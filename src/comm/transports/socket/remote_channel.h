@@ -155,7 +155,10 @@ class RemoteReceiver final : public Receiver, public Landing {
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
   bool closed() override;
-  Coming coming() const override { return channel_->is_open() ? channel_->landing().coming() : Coming{}; }
+  /// The news of a peer's end takes as long as its data, so a connection that has not come by then comes soon or never.
+  Coming coming() const override {
+    return channel_->is_open() ? channel_->landing().coming() : Coming{.at_once = true};
+  }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:
