@@ -69,7 +69,10 @@ Result<void> GpuProof::set_up() {
   const cuda::Status ended = gpu_->api().stream_synchronize(stream_.get());  // before anything is given back
   TUTTI_TRY(gpu_->check(ended, "cuStreamSynchronize"));
   TUTTI_TRY(copy(own, words_.device()));
-  line_ = TUTTI_TRY(cuda::describe(*gpu_, own, arena_->bytes));
+  // Memory that goes by a descriptor is not asked for CUDA IPC: the driver refuses, and tools that report errors of the
+  // driver would name a call that is of no use.
+  line_ = {.address = reinterpret_cast<std::uint64_t>(own)};
+  if (described_bytes_ == 0) line_ = TUTTI_TRY(cuda::describe(*gpu_, own, arena_->bytes));
   const int most = std::min(cuda::meeting_channels_most, process_.channels_max);
   const int all = process_.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
   blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, all);
