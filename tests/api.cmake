@@ -58,7 +58,7 @@ foreach(test gpu gpu_bits gpu_calls gpu_errors gpu_graph gpu_peers gpu_sharing g
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)
 endforeach()
-foreach(test gpu_bodies gpu_counts gpu_flags gpu_flags_errors gpu_flags_graph gpu_memory gpu_messages gpu_unserved gpu_windows)
+foreach(test gpu_bodies gpu_counts gpu_flags gpu_flags_errors gpu_flags_graph gpu_memory gpu_messages gpu_orders gpu_unserved gpu_windows)
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)
   target_link_libraries(api_${test}_test PRIVATE tutti_test_kernels)

@@ -23,6 +23,8 @@ endfunction()
 tutti_test(cuda_driver_test SOURCES unit/cuda_driver_test.cpp LIBS tutti_cuda LABELS unit)
 tutti_cuda_test(cuda_driver_test)
 
+tutti_test(quiet_test SOURCES unit/quiet_test.cpp LIBS tutti_cuda LABELS unit)
+
 tutti_test(cuda_engine_test SOURCES unit/cuda_engine_test.cpp LIBS tutti_cuda tutti_kernels tutti_test_kernels tutti_test_support LABELS unit)
 tutti_cuda_test(cuda_engine_test)
 

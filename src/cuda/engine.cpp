@@ -202,6 +202,7 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   assert(parts.size() == local_ranks_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
   const auto current = TUTTI_TRY(Current::enter(*gpu_));
   deferred_->empty();
+  const Quiet::Queueing queueing(gpu_->quiet());
   const std::vector<Stream> streams = streams_of(parts);
   auto capture = TUTTI_TRY(capture_of(streams));
   TUTTI_TRY(make_buffers(job, parts, buffers));

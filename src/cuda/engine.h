@@ -14,6 +14,7 @@
 #include "cuda/deferred_releases.h"
 #include "cuda/kernels.h"
 #include "cuda/launch_order.h"
+#include "cuda/quiet.h"
 #include "cuda/resources.h"
 #include "kernels/area.h"
 #include "kernels/entries.h"
@@ -252,6 +253,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
   bool meets_others() const { return !shape_.areas.empty(); }
+  /// Of an engine whose kernels wait for other ranks: see Quiet::Idle.
+  bool is_quiet() const;
   static constexpr int slices_max = 8;  // of a reduction: each needs a table
   static constexpr std::size_t channel_bytes_min = 16 * 1024;
   static constexpr std::size_t records_offset = 128;  // in shared_: the abort word has a cache line to itself
@@ -289,7 +292,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<OwnEvent> ready_;  // by stream of a launch
   Launched launched_;
   Launched captured_;
-  std::vector<std::shared_ptr<const void>> in_flight_;  // objects that running kernels may use
+  std::vector<std::shared_ptr<const void>> in_flight_;                 // objects that running kernels may use
+  const std::shared_ptr<const int> graphs_ = std::make_shared<int>();  // kept by each graph with a call of ours
+  Quiet::Watch watch_;
 };
 
 }  // namespace tutti::cuda

@@ -93,6 +93,13 @@ std::optional<Engine::Difference> Engine::difference() const {
                     .theirs = found.record->theirs};
 }
 
+/// Nobody knows when a graph is replayed. An engine whose kernels fail does nothing any more.
+bool Engine::is_quiet() const {
+  if (graphs_.use_count() > 1) return false;
+  const auto current = Current::enter(*gpu_);
+  return !current || gpu_->api().event_query(launched_.ended.get()) != status::not_ready;
+}
+
 Result<bool> Engine::idle() {
   const auto current = TUTTI_TRY(Current::enter(*gpu_));
   const Status status = gpu_->api().event_query(launched_.ended.get());

@@ -168,6 +168,7 @@ Result<void> Engine::retain(const Capture& capture, std::vector<std::shared_ptr<
   auto* const kept = new Kept;  // owned by the driver once the user object is created
   kept->deferred = deferred_;
   kept->all = std::move(what);
+  kept->all.push_back(graphs_);
   kept->all.push_back(shared_from_this());
   const Api& api = gpu_->api();
   UserObject object = nullptr;

@@ -23,6 +23,7 @@ Result<void> Engine::launch_messages(const MessagesJob& job) {
   assert(serves_messages() && !job.streams.empty());
   const auto current = TUTTI_TRY(Current::enter(*gpu_));
   deferred_->empty();
+  const Quiet::Queueing queueing(gpu_->quiet());
   auto capture = TUTTI_TRY(capture_of(job.streams));
   const bool captured = capture.graph != nullptr;
   device::Call call{};

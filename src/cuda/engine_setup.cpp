@@ -25,6 +25,7 @@ Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShap
       local_ranks_(shape_.local.size()) {}
 
 Engine::~Engine() {
+  watch_ = {};
   auto current = Current::enter(*gpu_);
   if (!current) return;
   in_flight_.clear();
@@ -111,6 +112,7 @@ Result<void> Engine::set_up() {
     local_ranks_[0].message_links = reinterpret_cast<device::Link*>(memory_.data() + link_bytes);
     TUTTI_TRY(write_links(0, message_area_, areas, local_ranks_[0].message_links));
   }
+  if (meets_others() || shape_.frees_late) watch_ = Quiet::Watch(gpu_->quiet(), [this] { return is_quiet(); });
   return finish_setup();
 }
 

@@ -18,18 +18,29 @@ std::vector<Error> MappedBuffers::follow() {
     if (one.board == nullptr) continue;
     const std::uint32_t changes = one.board->changes.load(std::memory_order_acquire);
     if (changes == one.changes) continue;
+    bool all = true;
     for (std::uint32_t place = 0; place < BufferBoard::places_max; ++place) {
       const std::uint32_t version = one.board->places[place].version.load(std::memory_order_acquire);
       if (version == one.places[place].version) continue;
+      if (must_wait(one, place, version)) {
+        all = false;
+        continue;
+      }
       if (auto followed = follow(one, place, version); !followed)
         failed.push_back(std::move(followed)
                              .error()
                              .during("map device memory of a peer")
                              .at_peer(static_cast<int>(&one - of_.data())));
     }
-    one.changes = changes;
+    if (all) one.changes = changes;
   }
   return failed;
+}
+
+/// The peer may have other memory now where some was that this process has yet to close.
+bool MappedBuffers::must_wait(const OfRank& rank, std::uint32_t place, std::uint32_t version) const {
+  return BufferBoard::offered(version) && !rank.same_process &&
+         table_.is_closing(*gpu_, rank.board->places[place].handle);
 }
 
 Result<void> MappedBuffers::follow(OfRank& rank, std::uint32_t place, std::uint32_t version) {
@@ -44,7 +55,7 @@ Result<void> MappedBuffers::follow(OfRank& rank, std::uint32_t place, std::uint3
     const std::lock_guard lock(mutex_);
     std::swap(rank.places[place], next);
   }
-  next = {};  // unmapped before the owner hears of it
+  next = {};  // closed soon, whatever the owner hears
   offer.answers.fetch_add(1, std::memory_order_release);
   return result;
 }

@@ -45,6 +45,7 @@ class MappedBuffers {
     std::vector<Mapped> places;
   };
   Result<void> follow(OfRank& rank, std::uint32_t place, std::uint32_t version);
+  bool must_wait(const OfRank& rank, std::uint32_t place, std::uint32_t version) const;
   Result<void> map(const OfRank& rank, std::uint32_t place, Mapped& next);
 
   PeerMapTable& table_;

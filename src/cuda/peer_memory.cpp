@@ -69,13 +69,19 @@ Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t byt
   return line;
 }
 
+PeerMapTable::Open* PeerMapTable::find(const Gpu& gpu, const IpcHandle& handle) {
+  const auto found = std::ranges::find_if(
+      open_, [&](const Open& one) { return one.gpu == gpu.ordinal() && same(one.handle, handle); });
+  return found == open_.end() ? nullptr : &*found;
+}
+
 Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
   const std::lock_guard lock(mutex_);
-  for (Open& one : open_)
-    if (one.gpu == gpu.ordinal() && same(one.handle, handle)) {
-      ++one.users;
-      return one.at;
-    }
+  if (Open* const known = find(gpu, handle)) {
+    if (known->users == 0) return Error{.code = Code::invalid_usage, .what = "the memory is still being closed"};
+    ++known->users;
+    return known->at;
+  }
   Open made{.gpu = gpu.ordinal(), .handle = handle, .users = 1};
   const HeldStdio held;
   const Status opened = gpu.api().ipc_open(&made.at, handle, ipc_lazy_peer_access);
@@ -84,13 +90,25 @@ Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
   return made.at;
 }
 
-void PeerMapTable::close(const Gpu& gpu, const IpcHandle& handle) {
+void PeerMapTable::close(const SharedGpu& gpu, const IpcHandle& handle) {
+  {
+    const std::lock_guard lock(mutex_);
+    Open* const known = find(*gpu, handle);
+    if (known == nullptr || --known->users > 0) return;
+  }
+  gpu->quiet().give_back([this, gpu, handle] {
+    const auto current = Current::enter(*gpu);
+    const std::lock_guard lock(mutex_);
+    Open* const known = find(*gpu, handle);
+    if (current) (void)gpu->api().ipc_close(known->at);
+    open_.erase(open_.begin() + (known - open_.data()));
+  });
+}
+
+bool PeerMapTable::is_closing(const Gpu& gpu, const IpcHandle& handle) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(
-      open_, [&](const Open& one) { return one.gpu == gpu.ordinal() && same(one.handle, handle); });
-  if (found == open_.end() || --found->users > 0) return;
-  (void)gpu.api().ipc_close(found->at);
-  open_.erase(found);
+  const Open* const known = find(gpu, handle);
+  return known != nullptr && known->users == 0;
 }
 
 Result<PeerMapping> PeerMapping::open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle) {
@@ -113,7 +131,7 @@ PeerMapping& PeerMapping::operator=(PeerMapping&& other) noexcept {
 
 PeerMapping::~PeerMapping() {
   if (table_ == nullptr) return;
-  if (auto current = Current::enter(*gpu_)) table_->close(*gpu_, handle_);
+  table_->close(gpu_, handle_);
 }
 
 }  // namespace tutti::cuda

@@ -42,24 +42,27 @@ Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t byt
 /// All mappings of the ranks of a process, counted because a process may open a handle only once. Thread-safe.
 class PeerMapTable {
  public:
-  /// Errors: cuda.
+  /// Errors: cuda; invalid_usage (is_closing).
   Result<Address> open(const Gpu& gpu, const IpcHandle& handle);
-  /// Must be called once for each open.
-  void close(const Gpu& gpu, const IpcHandle& handle);
+  /// Must be called once for each open. The driver is asked to close it when it is Quiet: once the last user has closed
+  /// it, nobody can open it until then, as its owner may have freed that memory, and have other memory there.
+  void close(const SharedGpu& gpu, const IpcHandle& handle);
+  bool is_closing(const Gpu& gpu, const IpcHandle& handle);
 
  private:
   struct Open {
     Ordinal gpu = 0;
     IpcHandle handle{};
     Address at = 0;
-    int users = 0;
+    int users = 0;  ///< 0: it is closing
   };
+  Open* find(const Gpu& gpu, const IpcHandle& handle);
   std::mutex mutex_;
   std::vector<Open> open_;
 };
 
-/// An allocation of another process, mapped as long as this object lives. No kernel that uses it may still run when it
-/// ends.
+/// An allocation of another process, mapped at least as long as this object lives. No kernel that uses it may still run
+/// when it ends.
 class PeerMapping {
  public:
   PeerMapping() = default;

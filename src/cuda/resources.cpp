@@ -8,7 +8,7 @@
 
 namespace tutti::cuda {
 
-Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordinal) {
+Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordinal, std::shared_ptr<Quiet> quiet) {
   auto count = TUTTI_TRY(driver->devices());
   if (ordinal < 0 || ordinal >= count)
     return Error{.code = Code::invalid_argument,
@@ -16,7 +16,7 @@ Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordina
   Context context = nullptr;
   const HeldStdio held;  // a context has dozens of descriptors
   TUTTI_TRY(driver->check(driver->api.primary_retain(&context, ordinal), "cuDevicePrimaryCtxRetain"));
-  std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal, context));
+  std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal, context, std::move(quiet)));
   auto multiprocessors = TUTTI_TRY(gpu->driver().device_attribute(ordinal, attribute::multiprocessors));
   auto cooperative = gpu->driver().device_attribute(ordinal, attribute::cooperative_launch);
   if (!cooperative) return std::move(cooperative).error();
@@ -67,7 +67,9 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 
 DeviceMemory::~DeviceMemory() {
   if (at_ == 0) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().memory_free(at_);
+  gpu_->quiet().give_back([gpu = gpu_, at = at_] {
+    if (auto current = Current::enter(*gpu)) (void)gpu->api().memory_free(at);
+  });
 }
 
 Result<PinnedMemory> PinnedMemory::allocate(const SharedGpu& gpu, std::size_t bytes) {
@@ -96,7 +98,9 @@ PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
 
 PinnedMemory::~PinnedMemory() {
   if (host_ == nullptr) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().host_free(host_);
+  gpu_->quiet().give_back([gpu = gpu_, at = host_] {
+    if (auto current = Current::enter(*gpu)) (void)gpu->api().host_free(at);
+  });
 }
 
 Result<Registration> Registration::make(const SharedGpu& gpu, std::byte* at, std::size_t bytes) {

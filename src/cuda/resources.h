@@ -7,14 +7,16 @@
 
 #include "base/error.h"
 #include "cuda/driver.h"
+#include "cuda/quiet.h"
 
 namespace tutti::cuda {
 
 /// A GPU that this process uses. Holds the GPU's primary context, which the CUDA runtime uses too.
 class Gpu {
  public:
-  /// Errors: invalid_argument (no such GPU), cuda.
-  static Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Driver> driver, Ordinal ordinal);
+  /// `quiet`: of the process. Errors: invalid_argument (no such GPU), cuda.
+  static Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Driver> driver, Ordinal ordinal,
+                                                 std::shared_ptr<Quiet> quiet = std::make_shared<Quiet>());
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -24,13 +26,15 @@ class Gpu {
   Ordinal ordinal() const { return ordinal_; }
   Context context() const { return context_; }
   int multiprocessors() const { return multiprocessors_; }
+  Quiet& quiet() const { return *quiet_; }
   Result<void> check(Status status, std::string_view function) const { return driver_->check(status, function); }
 
  private:
-  Gpu(std::shared_ptr<const Driver> driver, Ordinal ordinal, Context context)
-      : driver_(std::move(driver)), ordinal_(ordinal), context_(context) {}
+  Gpu(std::shared_ptr<const Driver> driver, Ordinal ordinal, Context context, std::shared_ptr<Quiet> quiet)
+      : driver_(std::move(driver)), quiet_(std::move(quiet)), ordinal_(ordinal), context_(context) {}
 
   std::shared_ptr<const Driver> driver_;
+  std::shared_ptr<Quiet> quiet_;
   Ordinal ordinal_;
   Context context_;
   int multiprocessors_ = 0;
@@ -52,7 +56,7 @@ class Current {
   int mode_;  // the thread's capture mode before
 };
 
-/// Memory of a GPU.
+/// Memory of a GPU. Freed when it is Quiet.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -72,7 +76,7 @@ class DeviceMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Zeroed host memory that running kernels may read and write.
+/// Zeroed host memory that running kernels may read and write. Freed when it is Quiet.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -93,7 +97,8 @@ class PinnedMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Pins host memory, which it does not own, so that GPUs can copy from and to it asynchronously.
+/// Pins host memory, which it does not own, so that GPUs can copy from and to it asynchronously. To end while it is
+/// Quiet, as it waits for kernels otherwise.
 class Registration {
  public:
   Registration() = default;

@@ -112,12 +112,21 @@ Result<std::shared_ptr<BouncePool>> BouncePool::open(GpuProcess& process, Segmen
                                      "which this call on device memory needs: not all ranks share one GPU and one "
                                      "process, or the call has a count per rank or is a send or receive",
                                      gpu->ordinal())};
-  return std::shared_ptr<BouncePool>(new BouncePool(process, segments, gpu));
+  std::shared_ptr<BouncePool> pool(new BouncePool(process, segments, gpu));
+  pool->watch_ = cuda::Quiet::Watch(gpu->quiet(), [raw = pool.get()] { return raw->idle(); });
+  return pool;
 }
 
 BouncePool::~BouncePool() {
-  if (!process_.idle_or_keep([this] { return idle(); }, {buffers_.begin(), buffers_.end()})) return;
-  if (auto current = cuda::Current::enter(*gpu_)) buffers_.clear();
+  const bool ended = process_.idle_or_keep([this] { return idle(); }, {buffers_.begin(), buffers_.end()});
+  watch_ = {};
+  for (auto& buffer : buffers_)
+    if (ended) give_back(std::move(buffer));
+}
+
+/// Its registration ends when it is quiet: with the function that holds it.
+void BouncePool::give_back(std::shared_ptr<BounceBuffer> buffer) {
+  gpu_->quiet().give_back([gone = std::move(buffer)] {});
 }
 
 bool BouncePool::idle() {
@@ -150,12 +159,15 @@ void BouncePool::trim(std::size_t bytes) {
       continue;
     }
     all -= (*at)->bytes();
+    give_back(std::move(*at));
     at = buffers_.erase(at);
   }
 }
 
 Result<std::shared_ptr<BounceBuffer>> BouncePool::lease(std::size_t bytes, std::uint64_t batch) {
   const std::size_t needed = std::bit_ceil(std::max(bytes, buffer_bytes_min));
+  gpu_->quiet().try_all();
+  const cuda::Quiet::Queueing queueing(gpu_->quiet());
   const std::lock_guard lock(mutex_);
   if (!may_take(needed, batch)) return std::shared_ptr<BounceBuffer>();
   std::shared_ptr<BounceBuffer>* best = nullptr;

@@ -105,6 +105,7 @@ class BouncePool {
       : process_(process), segments_(segments), gpu_(std::move(gpu)) {}
   bool may_take(std::size_t bytes, std::uint64_t batch);
   void trim(std::size_t bytes);
+  void give_back(std::shared_ptr<BounceBuffer> buffer);
 
   GpuProcess& process_;
   SegmentTable& segments_;
@@ -113,6 +114,7 @@ class BouncePool {
   std::mutex mutex_;
   std::vector<std::shared_ptr<BounceBuffer>> buffers_;
   std::atomic<std::uint64_t> batches_ = 0;
+  cuda::Quiet::Watch watch_;
 };
 
 }  // namespace tutti

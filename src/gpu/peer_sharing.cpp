@@ -125,7 +125,9 @@ Result<void> PeerSharing::look() {
     retired_ns_ = now;
     TUTTI_TRY(shared_.retire_freed());
   }
-  if (auto* const engine = watched_.load(std::memory_order_acquire)) return look_at_engine(*engine);
+  if (auto* const engine = watched_.load(std::memory_order_acquire)) TUTTI_TRY(look_at_engine(*engine));
+  process_.gpus.deferred->empty();
+  process_.gpus.quiet->try_all();
   return {};
 }
 

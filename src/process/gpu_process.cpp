@@ -107,7 +107,7 @@ Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {
   deferred->empty();
   const std::lock_guard lock(mutex_);
   if (auto known = gpus_[ordinal].lock()) return known;
-  auto opened = cuda::Gpu::open(loaded, ordinal);
+  auto opened = cuda::Gpu::open(loaded, ordinal, quiet);
   if (opened) gpus_[ordinal] = *opened;
   return opened;
 }

@@ -20,6 +20,7 @@
 #include "cuda/kernels.h"
 #include "cuda/launch_order.h"
 #include "cuda/peer_memory.h"
+#include "cuda/quiet.h"
 #include "cuda/resources.h"
 #include "process/block_budget.h"
 
@@ -36,6 +37,7 @@ class GpuProcess {
 
   cuda::DriverSlot driver;
   const std::shared_ptr<cuda::DeferredReleases> deferred;
+  const std::shared_ptr<cuda::Quiet> quiet = std::make_shared<cuda::Quiet>();
   cuda::PeerMapTable mapped;
   /// For kernels that wait for those of other processes or GPUs.
   const std::shared_ptr<BlockBudget> blocks = std::make_shared<BlockBudget>();

@@ -113,6 +113,7 @@ Status host_allocate(void** at, std::size_t bytes, unsigned) {
 
 Status host_free(void* at) {
   FAKE_ENTER_CONTEXT("cuMemFreeHost");
+  fake.wait_for_all();
   return free_range(reinterpret_cast<std::uintptr_t>(at));
 }
 
@@ -126,6 +127,7 @@ Status host_register(void* at, std::size_t bytes, unsigned) {
 
 Status host_unregister(void* at) {
   FAKE_ENTER_CONTEXT("cuMemHostUnregister");
+  fake.wait_for_all();
   const auto known = fake.memory.find(reinterpret_cast<std::uintptr_t>(at));
   if (known == fake.memory.end() || !known->second.registered) {
     ++fake.misuse;
@@ -232,6 +234,7 @@ Status ipc_open(Address* at, cuda::IpcHandle handle, unsigned flags) {
 
 Status ipc_close(Address at) {
   FAKE_ENTER_CONTEXT("cuIpcCloseMemHandle");
+  fake.wait_for_all();
   const auto known = fake.memory.find(at);
   if (known == fake.memory.end() || known->second.opened == 0) {
     ++fake.misuse;
