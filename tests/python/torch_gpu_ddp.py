@@ -2,7 +2,9 @@
 """On a real GPU, with a torch that has CUDA: do two processes train by DDP on tutti what they train on gloo, do
 collectives of CUDA tensors give what those of host memory give, and can calls be captured into torch's CUDA graphs?
 
-Usage: torch_gpu_ddp.py FOLDER      if there is a GPU that this Python's torch does not see, the newest torch is installed there, once
+Usage: torch_gpu_ddp.py FOLDER [--graphs]
+If there is a GPU that this Python's torch does not see, the newest torch is installed in FOLDER, once. --graphs: the captured calls
+alone, also of memory that a graph allocates and of expandable segments, with times; of use where processes share the GPU by MPS.
 Exit status 77: there is no GPU, or torch cannot be installed or does not see it
 """
 import ctypes
@@ -107,8 +109,41 @@ def captured():
                 if replay % 10 == 0:
                     expected = 2.0 * replay * sum(range(1, comm.size + 1))
                     assert y.eq(expected).all().item(), (count, replay, y[0].item(), expected)
+            if "--graphs" in sys.argv:
+                of_own = in_memory_of_the_graph(torch, comm, x, stream)
+                say_times(torch, comm, count, mapped=graph, own=of_own)
+                del of_own
             del graph
     print(f"rank {os.environ['TUTTI_RANK']}: {REPLAYS} replays of graphs")
+
+
+def in_memory_of_the_graph(torch, comm, x, stream):
+    """A graph whose call is on memory that torch allocates during the capture, which no other rank can have mapped by then."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        sent = x * 3
+        received = comm.all_reduce(sent, torch.empty_like(sent), stream=torch.cuda.current_stream())
+        y = received + 1
+    for replay in range(1, REPLAYS + 1):
+        x.fill_(replay * (comm.rank + 1))
+        graph.replay()
+        if replay % 10 == 0:
+            expected = 3.0 * replay * sum(range(1, comm.size + 1)) + 1
+            assert y.eq(expected).all().item(), (x.numel(), replay, y[0].item(), expected)
+    return graph
+
+
+def say_times(torch, comm, count, **graphs):
+    for name, graph in graphs.items():
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        comm.barrier()
+        begin.record()
+        for _ in range(REPLAYS):
+            graph.replay()
+        end.record()
+        end.synchronize()
+        print(f"rank {comm.rank}: {4 * count} bytes, a graph in {name} memory: {begin.elapsed_time(end) / REPLAYS * 1000:.1f} us")
 
 
 # ---- The test
@@ -159,6 +194,11 @@ def main():
     python = sys.executable if sees_gpu(sys.executable) else newest_torch.install(pathlib.Path(sys.argv[1]))
     if not sees_gpu(python):
         skip("torch does not see the GPU")
+    if "--graphs" in sys.argv:
+        for what, settings in (("graphs", {}), ("expandable segments", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})):
+            print(f"{what}:", flush=True)
+            run(what.replace(" ", "-"), python, __file__, "--captured", "--graphs", **settings)
+        return
     run("captured calls", python, __file__, "--captured", TUTTI_GPU_P2P="flags")
     with tempfile.TemporaryDirectory() as folder:
         for backend in ("gloo", "tutti"):
