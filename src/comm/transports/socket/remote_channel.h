@@ -61,6 +61,8 @@ class RemoteChannel final : public Connection {
   Landing& landing() { return *receiver_->landing(); }  // what comes from another host arrives in parts
   std::size_t slot_bytes() const { return place_.slot_bytes; }
   bool is_open() const { return sender_ != nullptr; }
+  /// Whether some of it is here, but not all.
+  bool opens() const { return !is_open() && (!sockets_.empty() || arrivals_->is_coming(place_.peer, place_.channel)); }
   /// Whether this end connects, rather than takes the other end's connection.
   bool connects() const { return place_.rank > place_.peer; }
   bool opened() override;
@@ -157,7 +159,7 @@ class RemoteReceiver final : public Receiver, public Landing {
   bool closed() override;
   /// The news of a peer's end takes as long as its data, so a connection that has not come by then comes soon or never.
   Coming coming() const override {
-    return channel_->is_open() ? channel_->landing().coming() : Coming{.at_once = true};
+    return channel_->is_open() ? channel_->landing().coming() : Coming{.at_once = !channel_->opens()};
   }
   void poll_set(std::vector<PollItem>& items) const override;
 
