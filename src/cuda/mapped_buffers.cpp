@@ -39,8 +39,8 @@ std::vector<Error> MappedBuffers::follow() {
 
 /// The peer may have other memory now where some was that this process has yet to close.
 bool MappedBuffers::must_wait(const OfRank& rank, std::uint32_t place, std::uint32_t version) const {
-  return BufferBoard::offered(version) && !rank.same_process &&
-         table_.is_closing(*gpu_, rank.board->places[place].handle);
+  const auto& offer = rank.board->places[place];
+  return BufferBoard::offered(version) && !rank.same_process && table_.is_closing(*gpu_, offer.handle, offer.id);
 }
 
 Result<void> MappedBuffers::follow(OfRank& rank, std::uint32_t place, std::uint32_t version) {
@@ -65,7 +65,7 @@ Result<void> MappedBuffers::map(const OfRank& rank, std::uint32_t place, Mapped&
   if (rank.same_process) {
     next.at = reinterpret_cast<std::byte*>(offer.base);  // NOLINT: an address of the GPU's
   } else {
-    auto mapping = PeerMapping::open(table_, gpu_, offer.handle);
+    auto mapping = PeerMapping::open(table_, gpu_, offer.handle, offer.id);
     if (!mapping) return std::move(mapping).error();
     next.mapping = *std::move(mapping);
     next.at = next.mapping.data();

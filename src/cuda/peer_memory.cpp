@@ -75,14 +75,14 @@ PeerMapTable::Open* PeerMapTable::find(const Gpu& gpu, const IpcHandle& handle) 
   return found == open_.end() ? nullptr : &*found;
 }
 
-Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
+Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   if (Open* const known = find(gpu, handle)) {
-    if (known->users == 0) return Error{.code = Code::invalid_usage, .what = "the memory is still being closed"};
+    if (known->id != id) return Error{.code = Code::invalid_usage, .what = "what was there before is not closed yet"};
     ++known->users;
     return known->at;
   }
-  Open made{.gpu = gpu.ordinal(), .handle = handle, .users = 1};
+  Open made{.gpu = gpu.ordinal(), .handle = handle, .id = id, .users = 1};
   const HeldStdio held;
   const Status opened = gpu.api().ipc_open(&made.at, handle, ipc_lazy_peer_access);
   TUTTI_TRY(gpu.check(opened, "cuIpcOpenMemHandle"));
@@ -100,19 +100,21 @@ void PeerMapTable::close(const SharedGpu& gpu, const IpcHandle& handle) {
     const auto current = Current::enter(*gpu);
     const std::lock_guard lock(mutex_);
     Open* const known = find(*gpu, handle);
+    if (known == nullptr || known->users > 0) return;  // closed by now, or opened again
     if (current) (void)gpu->api().ipc_close(known->at);
     open_.erase(open_.begin() + (known - open_.data()));
   });
 }
 
-bool PeerMapTable::is_closing(const Gpu& gpu, const IpcHandle& handle) {
+bool PeerMapTable::is_closing(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const Open* const known = find(gpu, handle);
-  return known != nullptr && known->users == 0;
+  return known != nullptr && known->id != id;
 }
 
-Result<PeerMapping> PeerMapping::open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle) {
-  auto opened = TUTTI_TRY(table.open(*gpu, handle));
+Result<PeerMapping> PeerMapping::open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle,
+                                      std::uint64_t id) {
+  auto opened = TUTTI_TRY(table.open(*gpu, handle, id));
   PeerMapping mapping;
   mapping.table_ = &table;
   mapping.gpu_ = gpu;

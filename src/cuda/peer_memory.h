@@ -42,19 +42,21 @@ Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t byt
 /// All mappings of the ranks of a process, counted because a process may open a handle only once. Thread-safe.
 class PeerMapTable {
  public:
-  /// Errors: cuda; invalid_usage (is_closing).
-  Result<Address> open(const Gpu& gpu, const IpcHandle& handle);
-  /// Must be called once for each open. The driver is asked to close it when it is Quiet: once the last user has closed
-  /// it, nobody can open it until then, as its owner may have freed that memory, and have other memory there.
+  /// `id`: of the allocation. Errors: cuda; invalid_usage (is_closing).
+  Result<Address> open(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id);
+  /// Must be called once for each open. The driver is asked to close it when it is Quiet. Until then the same
+  /// allocation may be opened again.
   void close(const SharedGpu& gpu, const IpcHandle& handle);
-  bool is_closing(const Gpu& gpu, const IpcHandle& handle);
+  /// Whether the handle, which `id` has now, was that of another allocation, and is not closed yet.
+  bool is_closing(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id);
 
  private:
   struct Open {
     Ordinal gpu = 0;
     IpcHandle handle{};
+    std::uint64_t id = 0;
     Address at = 0;
-    int users = 0;  ///< 0: it is closing
+    int users = 0;  ///< 0: to be closed
   };
   Open* find(const Gpu& gpu, const IpcHandle& handle);
   std::mutex mutex_;
@@ -67,7 +69,7 @@ class PeerMapping {
  public:
   PeerMapping() = default;
   /// `table` must outlive the mapping. The context must be current. Errors: cuda.
-  static Result<PeerMapping> open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle);
+  static Result<PeerMapping> open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle, std::uint64_t id);
   PeerMapping(PeerMapping&& other) noexcept { *this = std::move(other); }
   PeerMapping& operator=(PeerMapping&& other) noexcept;
   ~PeerMapping();

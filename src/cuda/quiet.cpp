@@ -35,11 +35,21 @@ void Quiet::give_back(std::function<void()> what) {
   try_all();
 }
 
-void Quiet::try_all() {
-  if (!any_.load(std::memory_order_acquire)) return;
-  if (giver_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
-  const std::unique_lock gate(gate_, std::try_to_lock);
-  if (!gate || !is_quiet()) return;
+/// Who holds the gate looks once more when it is open again: for what others brought meanwhile.
+bool Quiet::try_all() {
+  if (giver_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return false;
+  bool gave = false;
+  while (any_.load(std::memory_order_acquire)) {
+    const std::unique_lock gate(gate_, std::try_to_lock);
+    if (!gate || !is_quiet()) break;
+    give_all();
+    gave = true;
+  }
+  return gave;
+}
+
+/// Requires the gate.
+void Quiet::give_all() {
   std::vector<std::function<void()>> now;
   {
     const std::lock_guard lock(waiting_mutex_);

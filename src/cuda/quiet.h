@@ -34,7 +34,9 @@ class Quiet {
   class Queueing {
    public:
     explicit Queueing(Quiet& quiet);
-    ~Queueing() { quiet_.queueing_.fetch_sub(1, std::memory_order_release); }
+    ~Queueing() {
+      if (quiet_.queueing_.fetch_sub(1, std::memory_order_acq_rel) == 1) quiet_.try_all();
+    }
     Queueing(const Queueing&) = delete;
     Queueing& operator=(const Queueing&) = delete;
 
@@ -64,11 +66,12 @@ class Quiet {
   /// Calls `what` now, if it is quiet, or later, in any thread. The caller holds no lock that `what`, or some Idle,
   /// takes, except while it is Queueing.
   void give_back(std::function<void()> what);
-  /// Gives back what waits, if it is quiet now.
-  void try_all();
+  /// Gives back what waits, if it is quiet now. False: nothing was given back.
+  bool try_all();
 
  private:
   bool is_quiet();
+  void give_all();
 
   std::atomic<int> queueing_ = 0;
   std::atomic<bool> any_ = false;            // something waits

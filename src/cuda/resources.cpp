@@ -51,7 +51,10 @@ Current::~Current() {
 
 Result<DeviceMemory> DeviceMemory::allocate(const SharedGpu& gpu, std::size_t bytes) {
   DeviceMemory memory;
-  if (auto made = gpu->check(gpu->api().memory_allocate(&memory.at_, bytes), "cuMemAlloc"); !made)
+  Status status = gpu->api().memory_allocate(&memory.at_, bytes);
+  if (status != status::success && gpu->quiet().try_all())  // there may be room now
+    status = gpu->api().memory_allocate(&memory.at_, bytes);
+  if (auto made = gpu->check(status, "cuMemAlloc"); !made)
     return Error(made.error()).during(fmt::format("allocate {} bytes of GPU {}", bytes, gpu->ordinal()));
   memory.gpu_ = gpu;
   memory.bytes_ = bytes;
@@ -63,6 +66,11 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   std::swap(at_, other.at_);
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+void DeviceMemory::free() {
+  if (at_ == 0) return;
+  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().memory_free(std::exchange(at_, 0));
 }
 
 DeviceMemory::~DeviceMemory() {

@@ -70,6 +70,9 @@ class DeviceMemory {
   Address address() const { return at_; }
   std::size_t bytes() const { return bytes_; }
 
+  /// Frees it now, and waits for kernels as cuMemFree does: where the program asked for it.
+  void free();
+
  private:
   SharedGpu gpu_;
   Address at_ = 0;

@@ -109,6 +109,8 @@ std::optional<Error> PeerSharing::trouble() const {
 }
 
 bool PeerSharing::advance() {
+  process_.gpus.deferred->empty();
+  process_.gpus.quiet->try_all();
   if (failed_.load()) return true;
   if (auto looked = look(); !looked) {
     const std::lock_guard lock(mutex_);
@@ -125,9 +127,7 @@ Result<void> PeerSharing::look() {
     retired_ns_ = now;
     TUTTI_TRY(shared_.retire_freed());
   }
-  if (auto* const engine = watched_.load(std::memory_order_acquire)) TUTTI_TRY(look_at_engine(*engine));
-  process_.gpus.deferred->empty();
-  process_.gpus.quiet->try_all();
+  if (auto* const engine = watched_.load(std::memory_order_acquire)) return look_at_engine(*engine);
   return {};
 }
 

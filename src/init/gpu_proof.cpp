@@ -157,7 +157,7 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
   }
   if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->bytes)
     return cannot("its memory cannot be exported");
-  auto opened = TUTTI_TRY(cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle));
+  auto opened = TUTTI_TRY(cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle, info.probe.id));
   std::byte* const at = opened.data();
   mapped = std::move(opened);
   return at;

@@ -147,12 +147,15 @@ Result<std::byte*> GpuProcess::allocate(cuda::Ordinal ordinal, std::size_t bytes
 }
 
 bool GpuProcess::free(std::byte* at) {
-  cuda::DeviceMemory gone;  // freed after the lock is released
-  const std::lock_guard lock(mutex_);
-  const auto found = allocated_.find(at);
-  if (found == allocated_.end()) return false;
-  gone = std::move(found->second);
-  allocated_.erase(found);
+  cuda::DeviceMemory gone;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = allocated_.find(at);
+    if (found == allocated_.end()) return false;
+    gone = std::move(found->second);
+    allocated_.erase(found);
+  }
+  gone.free();
   return true;
 }
 
