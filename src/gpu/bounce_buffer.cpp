@@ -166,7 +166,6 @@ void BouncePool::trim(std::size_t bytes) {
 
 Result<std::shared_ptr<BounceBuffer>> BouncePool::lease(std::size_t bytes, std::uint64_t batch) {
   const std::size_t needed = std::bit_ceil(std::max(bytes, buffer_bytes_min));
-  gpu_->quiet().try_all();
   const cuda::Quiet::Queueing queueing(gpu_->quiet());
   const std::lock_guard lock(mutex_);
   if (!may_take(needed, batch)) return std::shared_ptr<BounceBuffer>();
