@@ -151,7 +151,8 @@ TEST(GpuOrders, ARankIsKilledAmongReplays) {
     expect_sum(one, ranks);
     user.begin_capture(one.stream);
     ASSERT_TRUE(ok(one.all_reduce()));
-    auto* const exec = user.instantiate(user.end_capture(one.stream));
+    auto* const graph = user.end_capture(one.stream);
+    auto* const exec = user.instantiate(graph);
     if (!seat.meet()) return;
     tuttiResult_t told = tuttiSuccess;
     while (told == tuttiSuccess) {
@@ -164,6 +165,8 @@ TEST(GpuOrders, ARankIsKilledAmongReplays) {
     EXPECT_EQ(told, tuttiRemoteError);
     EXPECT_TRUE(fails(one.all_reduce(), tuttiRemoteError, "rank 2"));
     EXPECT_TRUE(fails(one.all_reduce(), tuttiRemoteError, " lost: its process was killed"));
+    user.destroy(exec);
+    user.destroy(graph);
     (void)tuttiCommAbort(comm);
     seat.board().word(1).fetch_add(1);
   });
