@@ -212,6 +212,21 @@ TEST_F(SimulatedHosts, AnAbortEndsAllRanksWithinASecond) {
   });
 }
 
+/// The ranks of all other hosts have been told of a rank of `host`, in these words.
+void expect_blamed(const World& world, const std::vector<Ended>& ended, int host, const char* words) {
+  for (Rank rank = 0; rank < world.ranks; ++rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    if (world.host_of[i] == host) continue;
+    ASSERT_TRUE(ended[i]) << "rank " << rank << " was not told in time";
+    ASSERT_FALSE(*ended[i]);
+    const Error& error = ended[i]->error();
+    EXPECT_EQ(error.code, Code::remote) << error.text();
+    ASSERT_GE(error.peer, 0) << error.text();
+    EXPECT_EQ(world.host_of[static_cast<std::size_t>(error.peer)], host) << error.text();
+    EXPECT_NE(error.what.find(words), std::string::npos) << error.text();
+  }
+}
+
 /// A host dies, and all others are told which within that time, in their next call.
 void expect_told_of_loss(World& world, std::int64_t limit_ns) {
   const int lost = static_cast<int>(world.random() % world.processes.size());
@@ -227,17 +242,7 @@ void expect_told_of_loss(World& world, std::int64_t limit_ns) {
                    .type = DataType::int64};
   };
   const auto ended = world.call(request, limit_ns);
-  for (Rank rank = 0; rank < world.ranks; ++rank) {
-    const auto i = static_cast<std::size_t>(rank);
-    if (world.host_of[i] == lost) continue;
-    ASSERT_TRUE(ended[i]) << "rank " << rank << " was not told in time";
-    ASSERT_FALSE(*ended[i]);
-    const Error& error = ended[i]->error();
-    EXPECT_EQ(error.code, Code::remote) << error.text();
-    ASSERT_GE(error.peer, 0) << error.text();
-    EXPECT_EQ(world.host_of[static_cast<std::size_t>(error.peer)], lost) << error.text();
-    EXPECT_NE(error.what.find("lost"), std::string::npos) << error.text();
-  }
+  expect_blamed(world, ended, lost, "lost");
 }
 
 TEST_F(SimulatedHosts, TheLossOfAHostIsToldToAllSurvivors) {
@@ -265,17 +270,7 @@ void expect_told_of_silence(World& world, int silent, std::int64_t limit_ns) {
   };
   world.step_ns_max = second_ns / 500;
   const auto ended = world.call(request, limit_ns);
-  for (Rank rank = 0; rank < world.ranks; ++rank) {
-    const auto i = static_cast<std::size_t>(rank);
-    if (world.host_of[i] == silent) continue;
-    ASSERT_TRUE(ended[i]) << "rank " << rank << " was not told in time";
-    ASSERT_FALSE(*ended[i]);
-    const Error& error = ended[i]->error();
-    EXPECT_EQ(error.code, Code::remote) << error.text();
-    ASSERT_GE(error.peer, 0) << error.text();
-    EXPECT_EQ(world.host_of[static_cast<std::size_t>(error.peer)], silent) << error.text();
-    EXPECT_NE(error.what.find("does not answer any more"), std::string::npos) << error.text();
-  }
+  expect_blamed(world, ended, silent, "does not answer any more");
 }
 
 /// Its connections stay as they are, and the kernel behind them answers. When it goes on it hears what was made of it.
