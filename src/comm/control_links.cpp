@@ -18,9 +18,9 @@ namespace {
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr int beats = 16;                            // in silence_ns, or more
-constexpr std::int64_t beat_ns_max = 800'000'000;    // less than late_ns: who fell silent was heard so long before
+constexpr std::int64_t beat_ns_max = 250'000'000;    // less than late_ns: who fell silent was heard so long before
 constexpr std::int64_t debugger_ns = 1'000'000'000;  // between looks for one
-constexpr std::int64_t late_ns = 900'000'000;        // ranks are lost this much later than silence_ns
+constexpr std::int64_t late_ns = 400'000'000;        // ranks are lost so much later; a cut one way is told 0.45 s late
 constexpr int call_share = 4;                        // of silence_ns, until a rank is called
 constexpr std::int64_t tick_ns = 50'000'000;         // looks while a rank is late
 constexpr std::int64_t slack_ns = 20'000'000;        // a thread that may run wakes this much late
