@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdio>
 #include <ctime>
 
 #include "base/blocked_signal.h"
@@ -68,8 +70,9 @@ std::array<char, 16> time_of_day() {
   std::tm parts{};
   ::localtime_r(&now_s, &parts);
   std::array<char, 16> text{};
-  fmt::format_to_n(text.data(), text.size() - 1, "{:02}:{:02}:{:02}.{:03}", parts.tm_hour, parts.tm_min, parts.tm_sec,
-                   now_ns % ns_per_s / 1'000'000);
+  const std::size_t length = std::strftime(text.data(), text.size(), "%T", &parts);
+  std::snprintf(text.data() + length, text.size() - length, ".%03u",
+                static_cast<unsigned>(now_ns % ns_per_s / 1'000'000));
   return text;
 }
 
@@ -161,7 +164,7 @@ ssize_t write_to_terminal(int fd, Rest& rest) {
 /// The pipe or terminal `fd` once more, so that only our writes do not block. None: errno says why.
 UniqueFd reopened(int fd) {
   std::array<char, 32> path{};
-  fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", fd);
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
   return UniqueFd(above_stdio([&] { return ::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
 }
 
@@ -292,7 +295,7 @@ void Log::write(LogLevel level, std::string_view who, std::string_view text) noe
   const auto time = time_of_day();
   std::array<char, 32> number{};
   const std::uint64_t lost = lost_.exchange(0);
-  fmt::format_to_n(number.data(), number.size() - 1, "{}", lost);
+  std::to_chars(number.data(), number.data() + number.size() - 1, lost);
   const std::array<std::string_view, 16> parts{origin_,
                                                " ",
                                                time.data(),

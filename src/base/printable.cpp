@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 
 namespace tutti {
 namespace {
@@ -41,7 +40,7 @@ std::string printable(std::string_view text, std::size_t bytes_max, Lines lines)
     if (kept)
       out += text.substr(0, std::max<std::size_t>(bytes, 1));
     else
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(text.front()));
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
     text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return cut ? out + "…" : out;

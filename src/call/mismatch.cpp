@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "call/request.h"
 #include "plan/types.h"
 
@@ -78,8 +78,8 @@ Error mismatch_report(const std::vector<std::optional<Signature>>& calls, std::u
   if (groups.size() < 2) return error;
   error.what = fmt::format("collective mismatch at #{}", sequence);
   for (const auto& [call, ranks] : groups)
-    error.what += fmt::format("\n  ranks {}: {}", fmt::join(ranks, ","), call_text(call));
-  if (!silent.empty()) error.what += fmt::format("\n  ranks {}: no call yet", fmt::join(silent, ","));
+    error.what += fmt::format("\n  ranks {}: {}", joined(ranks, ","), call_text(call));
+  if (!silent.empty()) error.what += fmt::format("\n  ranks {}: no call yet", joined(silent, ","));
   error.what += by.in_call == sequence
                     ? fmt::format("\n  Nothing was written on rank {}.", by.rank)
                     : fmt::format(

@@ -3,30 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace tutti::formats {
 
 Result<std::string> export_goal(const Schedule& schedule, const TrafficSize& size) {
   const auto graphs = TUTTI_TRY(traffic(schedule, size));
   std::string text = fmt::format("num_ranks {}\n", schedule.ranks());
-  auto out = std::back_inserter(text);
   for (std::size_t rank = 0; rank < graphs.size(); ++rank) {
     const std::vector<TrafficNode>& nodes = graphs[rank];
-    fmt::format_to(out, "\nrank {} {{\n", rank);
+    text += fmt::format("\nrank {} {{\n", rank);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const TrafficNode& node = nodes[i];
       const std::size_t bytes = std::max<std::size_t>(node.bytes, 1);
       switch (node.kind) {
         case TrafficNode::Kind::send:
-          fmt::format_to(out, "l{}: send {}b to {} tag {}\n", i + 1, bytes, node.peer, node.step);
+          text += fmt::format("l{}: send {}b to {} tag {}\n", i + 1, bytes, node.peer, node.step);
           break;
         case TrafficNode::Kind::receive:
-          fmt::format_to(out, "l{}: recv {}b from {} tag {}\n", i + 1, bytes, node.peer, node.step);
+          text += fmt::format("l{}: recv {}b from {} tag {}\n", i + 1, bytes, node.peer, node.step);
           break;
-        case TrafficNode::Kind::work: fmt::format_to(out, "l{}: calc {}\n", i + 1, node.work_ns); break;
+        case TrafficNode::Kind::work: text += fmt::format("l{}: calc {}\n", i + 1, node.work_ns); break;
       }
-      for (const int before : node.after) fmt::format_to(out, "l{} requires l{}\n", i + 1, before + 1);
+      for (const int before : node.after) text += fmt::format("l{} requires l{}\n", i + 1, before + 1);
     }
     text += "}\n";
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -51,36 +50,35 @@ Messages messages_of(const Schedule& schedule) {
 }
 
 void draw_frame(std::string& text, const Schedule& schedule, std::string_view title) {
-  auto out = std::back_inserter(text);
   const int width = left + schedule.steps() * column + margin, height = top + schedule.ranks() * row + margin;
-  fmt::format_to(out,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-                 "font-family=\"sans-serif\" font-size=\"12\">\n"
-                 "<defs>\n",
-                 width, height);
+  text += fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<defs>\n",
+      width, height);
   for (const auto& [id, colour] : {std::pair{"copy", "#1f5fbf"}, {"reduce", "#c0392b"}})
-    fmt::format_to(out,
-                   "<marker id=\"{0}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
-                   "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{1}\"/></marker>\n",
-                   id, colour);
-  fmt::format_to(out,
-                 "</defs>\n<style>.copy{{stroke:#1f5fbf;fill:none;marker-end:url(#copy)}} "
-                 ".reduce{{stroke:#c0392b;fill:none;marker-end:url(#reduce)}} .own{{stroke:none;marker-end:none}} "
-                 "circle.copy{{fill:#1f5fbf}} circle.reduce{{fill:#c0392b}} path:hover{{stroke-width:4}}</style>\n"
-                 "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-                 "<text x=\"{}\" y=\"22\" font-weight=\"bold\">{}</text>\n",
-                 margin / 2, escaped(title));
+    text += fmt::format(
+        "<marker id=\"{0}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+        "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{1}\"/></marker>\n",
+        id, colour);
+  text += fmt::format(
+      "</defs>\n<style>.copy{{stroke:#1f5fbf;fill:none;marker-end:url(#copy)}} "
+      ".reduce{{stroke:#c0392b;fill:none;marker-end:url(#reduce)}} .own{{stroke:none;marker-end:none}} "
+      "circle.copy{{fill:#1f5fbf}} circle.reduce{{fill:#c0392b}} path:hover{{stroke-width:4}}</style>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+      "<text x=\"{}\" y=\"22\" font-weight=\"bold\">{}</text>\n",
+      margin / 2, escaped(title));
   for (int step = 0; step < schedule.steps(); ++step)
-    fmt::format_to(out,
-                   "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/><text x=\"{}\" y=\"{}\" "
-                   "text-anchor=\"middle\">step {}</text>\n",
-                   left + step * column, top, column, schedule.ranks() * row, step % 2 == 0 ? "#f2f4f7" : "#fafbfc",
-                   left + step * column + column / 2, top - 8, step);
+    text += fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/><text x=\"{}\" y=\"{}\" "
+        "text-anchor=\"middle\">step {}</text>\n",
+        left + step * column, top, column, schedule.ranks() * row, step % 2 == 0 ? "#f2f4f7" : "#fafbfc",
+        left + step * column + column / 2, top - 8, step);
   for (Rank rank = 0; rank < schedule.ranks(); ++rank)
-    fmt::format_to(out,
-                   "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#b8bec6\"/><text x=\"{}\" y=\"{}\" "
-                   "text-anchor=\"end\">rank {}</text>\n",
-                   left, y_of(rank), left + schedule.steps() * column, y_of(rank), left - 8, y_of(rank) + 4, rank);
+    text += fmt::format(
+        "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#b8bec6\"/><text x=\"{}\" y=\"{}\" "
+        "text-anchor=\"end\">rank {}</text>\n",
+        left, y_of(rank), left + schedule.steps() * column, y_of(rank), left - 8, y_of(rank) + 4, rank);
 }
 
 }  // namespace
@@ -92,17 +90,16 @@ Result<std::string> draw(const Schedule& schedule, std::string_view title) {
                  .what = fmt::format("{} messages are too many to draw: at most {}", messages.size(), arrows_max)};
   std::string text;
   draw_frame(text, schedule, title);
-  auto out = std::back_inserter(text);
   for (const auto& [key, message] : messages) {
     const auto [step, from, to] = key;
     const char* const style = message.reduces ? "reduce" : "copy";
     const int x = left + step * column;
     if (from == to)
-      fmt::format_to(out, "<circle class=\"{} own\" cx=\"{}\" cy=\"{}\" r=\"4\"><title>{}</title></circle>\n", style,
-                     x + column - gap, y_of(to), tip(from, to, message));
+      text += fmt::format("<circle class=\"{} own\" cx=\"{}\" cy=\"{}\" r=\"4\"><title>{}</title></circle>\n", style,
+                          x + column - gap, y_of(to), tip(from, to, message));
     else
-      fmt::format_to(out, "<path class=\"{}\" stroke-width=\"1.5\" d=\"M{} {}L{} {}\"><title>{}</title></path>\n",
-                     style, x + gap, y_of(from), x + column - gap, y_of(to), tip(from, to, message));
+      text += fmt::format("<path class=\"{}\" stroke-width=\"1.5\" d=\"M{} {}L{} {}\"><title>{}</title></path>\n",
+                          style, x + gap, y_of(from), x + column - gap, y_of(to), tip(from, to, message));
   }
   return text + "</svg>\n";
 }

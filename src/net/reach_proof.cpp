@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "base/random.h"
 #include "net/peer_address.h"
 #include "net/wire.h"
@@ -269,7 +269,7 @@ namespace {
 std::string list_of(const ReachHost& host) {
   std::vector<std::string> texts;
   for (const auto& address : host.addresses) texts.push_back(address.at.host);
-  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+  return texts.empty() ? "none" : joined(texts, ", ");
 }
 
 }  // namespace

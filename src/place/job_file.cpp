@@ -1,15 +1,14 @@
 #include "place/job_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <numeric>
 
 #include "base/fixed_text.h"
 #include "base/markup.h"
+#include "base/printable.h"
 #include "place/seats.h"
 
 namespace tutti {
@@ -55,7 +54,7 @@ std::string devices_json(const Topology& machine) {
     rows.push_back(fmt::format(R"(      {{"kind": "{}", "name": {}, "index": {}, "parent": {}, "numa": {}}})",
                                topology::name(device.kind), quoted(device.name), device.index, above, device.numa));
   }
-  return fmt::format("[\n{}\n    ]", fmt::join(rows, ",\n"));
+  return fmt::format("[\n{}\n    ]", joined(rows, ",\n"));
 }
 
 std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* machine) {
@@ -101,17 +100,16 @@ std::string to_json(const topology::Job& job) {
         seat.host, seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch, quoted(job.devices[rank]),
         quoted(job.nics[rank])));
   }
-  for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", fmt::join(level, ", ")));
-  for (const auto& ring : job.rings) rings.push_back(fmt::format("    [{}]", fmt::join(ring, ", ")));
+  for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", joined(level, ", ")));
+  for (const auto& ring : job.rings) rings.push_back(fmt::format("    [{}]", joined(ring, ", ")));
   for (const Topology& machine : job.machines) machines.push_back("    " + devices_json(machine));
   std::string text = fmt::format("{{\n  \"format\": 2,\n  \"origin\": {},\n", quoted(job.origin));
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "  \"hosts\": [\n{}\n  ],\n  \"ranks\": [\n{}\n  ],\n", fmt::join(hosts, ",\n"),
-                 fmt::join(ranks, ",\n"));
-  fmt::format_to(out, "  \"levels\": [\n{}\n  ],\n  \"order\": [{}],\n", fmt::join(levels, ",\n"),
-                 fmt::join(job.order, ", "));
-  if (!rings.empty()) fmt::format_to(out, "  \"rings\": [\n{}\n  ],\n", fmt::join(rings, ",\n"));
-  fmt::format_to(out, "  \"machines\": [\n{}\n  ]\n}}\n", fmt::join(machines, ",\n"));
+  text +=
+      fmt::format("  \"hosts\": [\n{}\n  ],\n  \"ranks\": [\n{}\n  ],\n", joined(hosts, ",\n"), joined(ranks, ",\n"));
+  text +=
+      fmt::format("  \"levels\": [\n{}\n  ],\n  \"order\": [{}],\n", joined(levels, ",\n"), joined(job.order, ", "));
+  if (!rings.empty()) text += fmt::format("  \"rings\": [\n{}\n  ],\n", joined(rings, ",\n"));
+  text += fmt::format("  \"machines\": [\n{}\n  ]\n}}\n", joined(machines, ",\n"));
   return text;
 }
 

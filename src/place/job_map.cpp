@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "place/packed_words.h"
 
 namespace tutti {
@@ -26,8 +26,7 @@ std::size_t words_max(std::size_t ranks) {
 
 /// The first ones of a list of ranks.
 std::string begin_of(std::span<const Rank> ranks, std::size_t shown) {
-  return fmt::format("{}{}", fmt::join(ranks.first(std::min(shown, ranks.size())), " "),
-                     ranks.size() > shown ? " …" : "");
+  return fmt::format("{}{}", joined(ranks.first(std::min(shown, ranks.size())), " "), ranks.size() > shown ? " …" : "");
 }
 
 bool names_every_rank(std::span<const Rank> order) {
@@ -115,12 +114,12 @@ std::string text_of(const JobMap& map) {
   constexpr std::size_t shown = 32, shown_of_rings = 16;
   std::vector<std::string> levels;
   for (const Level& level : map.levels) levels.push_back(fmt::format("{} groups", groups_in(level)));
-  std::string text = levels.empty() ? "one group" : fmt::format("{}", fmt::join(levels, ", then "));
+  std::string text = levels.empty() ? "one group" : joined(levels, ", then ");
   if (!map.order.empty()) text += "; order " + begin_of(map.order, shown);
   if (map.rings.empty()) return text;
   std::vector<std::string> rings;
   for (const auto& ring : map.rings) rings.push_back(begin_of(ring, shown_of_rings));
-  return text + fmt::format("; {} rings: {}", rings.size(), fmt::join(rings, " | "));
+  return text + fmt::format("; {} rings: {}", rings.size(), joined(rings, " | "));
 }
 
 }  // namespace tutti

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/descriptors.h"
+#include "base/printable.h"
 
 namespace tutti {
 namespace {
@@ -118,7 +118,7 @@ Result<std::vector<verbs::Port>> RdmaDevices::look(const Config& config, Log& lo
   devices_.clear();
   for (const verbs::Port& port : list.ports)
     if (std::ranges::count(devices_, port.device) == 0) devices_.push_back(port.device);
-  const std::string left_out = fmt::format("{}", fmt::join(list.left_out, ", "));
+  const std::string left_out = joined(list.left_out, ", ");
   say(list, left_out, config, log);
   if (!list.ports.empty()) return std::move(list.ports);
   if (left_out.empty()) return no_device();
@@ -129,9 +129,8 @@ Result<std::vector<verbs::Port>> RdmaDevices::look(const Config& config, Log& lo
 void RdmaDevices::say(const verbs::PortList& list, const std::string& left_out, const Config& config, Log& log) {
   std::vector<std::string> used;
   for (const verbs::Port& port : list.ports) used.push_back(port.text());
-  std::string line =
-      fmt::format("ports: {}; left out: {}", used.empty() ? "none" : fmt::format("{}", fmt::join(used, ", ")),
-                  left_out.empty() ? "none" : left_out);
+  std::string line = fmt::format("ports: {}; left out: {}", used.empty() ? "none" : joined(used, ", "),
+                                 left_out.empty() ? "none" : left_out);
   if (std::exchange(said_, line) == line) return;
   if (used.empty() && !left_out.empty())
     log.warn("RDMA", "no port can be used: {}{}", left_out, remedy(config, list));

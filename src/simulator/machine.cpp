@@ -1,7 +1,6 @@
 #include "simulator/machine.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/printable.h"
 #include "simulator/quantity.h"
 
 namespace tutti::simulator {
@@ -96,7 +96,7 @@ Result<Words> split(std::string_view spec) {
   const std::size_t colon = std::min(spec.find(':'), spec.size());
   words.kind = spec.substr(0, colon);
   if (std::ranges::find(kinds, words.kind) == std::end(kinds))
-    return invalid(fmt::format("there is no kind \"{}\"; there are: {}", words.kind, fmt::join(kinds, " ")));
+    return invalid(fmt::format("there is no kind \"{}\"; there are: {}", words.kind, joined(kinds, " ")));
   for (std::size_t begin = colon + 1; begin < spec.size();) {
     const std::size_t end = std::min(spec.find(',', begin), spec.size());
     const std::string_view word = spec.substr(begin, end - begin);
@@ -163,7 +163,7 @@ Result<std::vector<TreeLevel>> levels_of(const Words& words) {
 }
 
 std::string text_of(const Machine& machine, const Words& words) {
-  std::string text = fmt::format("{} of {}", words.kind, fmt::join(words.sizes, "x"));
+  std::string text = fmt::format("{} of {}", words.kind, joined(words.sizes, "x"));
   if (machine.torus) {
     const Link& link = machine.torus->links()[0];
     return text + fmt::format(", {:.4g} GB/s, {:.4g} ns", link.bytes_per_ns, link.latency_ns);

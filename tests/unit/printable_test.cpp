@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+#include <vector>
+
 namespace tutti {
 namespace {
 
@@ -33,6 +37,22 @@ TEST(Printable, SaidAgainItStays) {
   for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
   const std::string once = printable(all, 1000);
   EXPECT_EQ(printable(once, 10'000), once);
+}
+
+TEST(Joined, HasTheWordsBetweenItemsAlone) {
+  EXPECT_EQ(joined(std::vector<int>{}, ", "), "");
+  EXPECT_EQ(joined(std::vector<int>{-7}, ", "), "-7");
+  EXPECT_EQ(joined(std::vector<int>{1, 2, 3}, ", "), "1, 2, 3");
+}
+
+TEST(Joined, WritesTextsAsTheyAre) {
+  EXPECT_EQ(joined(std::vector<std::string>{"a{}", "", "c"}, " | "), "a{} |  | c");
+  EXPECT_EQ(joined(std::vector<std::string_view>{"x", "y"}, ""), "xy");
+}
+
+TEST(Joined, TakesPartsOfLists) {
+  const std::vector<double> all{0.5, 1, 2.25};
+  EXPECT_EQ(joined(std::span(all).first(2), " "), "0.5 1");
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -96,9 +95,9 @@ Result<Row> play(const Traffic& traffic, const Network& network, double bytes) {
 std::string csv(const std::vector<Row>& rows) {
   std::string text = "collective,algorithm,ranks,bytes,steps,messages,time_ns,algbw_gbps,busbw_gbps,congestion\n";
   for (const Row& row : rows)
-    fmt::format_to(std::back_inserter(text), "{},{},{},{:.0f},{},{},{:.3f},{:.6g},{:.6g},{}\n", name(row.collective),
-                   row.algorithm, row.ranks, row.bytes, row.outcome.steps.size(), row.outcome.messages,
-                   row.outcome.time_ns, row.algbw(), row.busbw(), row.congestion());
+    text += fmt::format("{},{},{},{:.0f},{},{},{:.3f},{:.6g},{:.6g},{}\n", name(row.collective), row.algorithm,
+                        row.ranks, row.bytes, row.outcome.steps.size(), row.outcome.messages, row.outcome.time_ns,
+                        row.algbw(), row.busbw(), row.congestion());
   return text;
 }
 
@@ -106,8 +105,7 @@ std::string steps_csv(const Row& row) {
   std::string text = "step,begin_ns,end_ns,messages,bytes\n";
   for (std::size_t step = 0; step < row.outcome.steps.size(); ++step) {
     const StepOutcome& s = row.outcome.steps[step];
-    fmt::format_to(std::back_inserter(text), "{},{:.3f},{:.3f},{},{:.0f}\n", step, s.begin_ns, s.end_ns, s.messages,
-                   s.bytes);
+    text += fmt::format("{},{:.3f},{:.3f},{},{:.0f}\n", step, s.begin_ns, s.end_ns, s.messages, s.bytes);
   }
   return text;
 }
@@ -116,9 +114,9 @@ std::string table(const std::vector<Row>& rows) {
   std::string text = fmt::format("{:<24} {:>10} {:>6} {:>10} {:>12} {:>9} {:>9} {:>10}\n", "algorithm", "size", "steps",
                                  "messages", "time", "algbw", "busbw", "congestion");
   for (const Row& row : rows)
-    fmt::format_to(std::back_inserter(text), "{:<24} {:>10} {:>6} {:>10} {:>12} {:>9.4g} {:>9.4g} {:>10}\n",
-                   row.algorithm, size_text(row.bytes), row.outcome.steps.size(), row.outcome.messages,
-                   time_text(row.outcome.time_ns), row.algbw(), row.busbw(), row.congestion());
+    text += fmt::format("{:<24} {:>10} {:>6} {:>10} {:>12} {:>9.4g} {:>9.4g} {:>10}\n", row.algorithm,
+                        size_text(row.bytes), row.outcome.steps.size(), row.outcome.messages,
+                        time_text(row.outcome.time_ns), row.algbw(), row.busbw(), row.congestion());
   return text;
 }
 
@@ -126,8 +124,8 @@ std::string steps_table(const Row& row) {
   std::string text = fmt::format("\n{:>6} {:>12} {:>12} {:>10} {:>12}\n", "step", "begin", "end", "messages", "sent");
   for (std::size_t step = 0; step < row.outcome.steps.size(); ++step) {
     const StepOutcome& s = row.outcome.steps[step];
-    fmt::format_to(std::back_inserter(text), "{:>6} {:>12} {:>12} {:>10} {:>12.6g}\n", step, time_text(s.begin_ns),
-                   time_text(s.end_ns), s.messages, s.bytes);
+    text += fmt::format("{:>6} {:>12} {:>12} {:>10} {:>12.6g}\n", step, time_text(s.begin_ns), time_text(s.end_ns),
+                        s.messages, s.bytes);
   }
   return text;
 }
@@ -144,8 +142,8 @@ std::string links_table(const Row& row, const Topology& topology, int count) {
   std::ranges::partial_sort(order, end, [&](int a, int b) { return std::pair(-busy(a), a) < std::pair(-busy(b), b); });
   std::string text = fmt::format("\n{:<40} {:>12} {:>6}\n", "busiest links", "carried", "busy");
   for (auto link = order.begin(); link != end; ++link)
-    fmt::format_to(std::back_inserter(text), "{:<40} {:>12.6g} {:>5.1f}%\n", topology.link_name(*link),
-                   row.carried[static_cast<std::size_t>(*link)], 100 * busy(*link) / row.outcome.time_ns);
+    text += fmt::format("{:<40} {:>12.6g} {:>5.1f}%\n", topology.link_name(*link),
+                        row.carried[static_cast<std::size_t>(*link)], 100 * busy(*link) / row.outcome.time_ns);
   return text;
 }
 

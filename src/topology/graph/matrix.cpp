@@ -30,20 +30,19 @@ std::string matrix_text(const Topology& topology) {
     heads.push_back(nic == nics.end() ? topology[id].name : fmt::format("NIC{}", nic - nics.begin()));
   }
   std::string text = fmt::format("{:8}", "");
-  auto out = std::back_inserter(text);
-  for (const std::string& head : heads) fmt::format_to(out, "{:7} ", head);
+  for (const std::string& head : heads) text += fmt::format("{:7} ", head);
   text += "CPU Affinity     NUMA Affinity\n";
   for (std::size_t row = 0; row < devices.size(); ++row) {
-    fmt::format_to(out, "{:8}", heads[row]);
+    text += fmt::format("{:8}", heads[row]);
     for (const int to : devices) {
       const std::string kind = cell(topology, devices[row], to);
-      fmt::format_to(out, "{:7} ", kind == "X" ? " X" : kind);
+      text += fmt::format("{:7} ", kind == "X" ? " X" : kind);
     }
     const Device& device = topology[devices[row]];
     if (device.kind == DeviceKind::gpu) {
       const int home = topology.above(devices[row], DeviceKind::numa);
       const std::string cpus = !device.cpus.empty() ? device.cpus : home >= 0 ? topology[home].cpus : "";
-      fmt::format_to(out, "{:16} {}", cpus, device.numa < 0 ? "N/A" : std::to_string(device.numa));
+      text += fmt::format("{:16} {}", cpus, device.numa < 0 ? "N/A" : std::to_string(device.numa));
     }
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
@@ -58,7 +57,7 @@ std::string matrix_text(const Topology& topology) {
       "  PIX  = through at most one PCIe switch\n"
       "  NV#  = over # bonded NVLink or xGMI links\n";
   if (!nics.empty()) text += "\nNIC Legend:\n\n";
-  for (std::size_t at = 0; at < nics.size(); ++at) fmt::format_to(out, "  NIC{}: {}\n", at, topology[nics[at]].name);
+  for (std::size_t at = 0; at < nics.size(); ++at) text += fmt::format("  NIC{}: {}\n", at, topology[nics[at]].name);
   return text;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace tutti::topology {
@@ -118,17 +117,16 @@ namespace {
 void tree_below(const Topology& topology, const std::vector<std::vector<int>>& children, int id, int depth,
                 std::string& text) {
   const Device& device = topology[id];
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "{:{}}{} {}", "", depth * 2, name(device.kind), device.name);
-  if (!device.bus_id.empty() && device.bus_id != device.name) fmt::format_to(out, " {}", device.bus_id);
-  if (!device.partition.empty()) fmt::format_to(out, " part {}", device.partition);
-  if (!device.cpus.empty() && device.kind == DeviceKind::numa) fmt::format_to(out, " cpus {}", device.cpus);
-  if (device.gbps > 0) fmt::format_to(out, " {:.4g} GB/s", device.gbps);
-  if (device.network_gbps > 0) fmt::format_to(out, ", wire {:.4g} GB/s", device.network_gbps);
+  text += fmt::format("{:{}}{} {}", "", depth * 2, name(device.kind), device.name);
+  if (!device.bus_id.empty() && device.bus_id != device.name) text += fmt::format(" {}", device.bus_id);
+  if (!device.partition.empty()) text += fmt::format(" part {}", device.partition);
+  if (!device.cpus.empty() && device.kind == DeviceKind::numa) text += fmt::format(" cpus {}", device.cpus);
+  if (device.gbps > 0) text += fmt::format(" {:.4g} GB/s", device.gbps);
+  if (device.network_gbps > 0) text += fmt::format(", wire {:.4g} GB/s", device.network_gbps);
   std::map<int, int> ends;
   for (const Link& link : topology.links)
     if (link.from == id) ends[link.to] += link.count;
-  for (const auto& [to, count] : ends) fmt::format_to(out, " {}x{}", topology[to].name, count);
+  for (const auto& [to, count] : ends) text += fmt::format(" {}x{}", topology[to].name, count);
   text += '\n';
   for (const int child : children[static_cast<std::size_t>(id)]) tree_below(topology, children, child, depth + 1, text);
 }

@@ -1,12 +1,12 @@
 // Draws NVLinks and the rings on them, as a graph.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numbers>
 
+#include "base/printable.h"
 #include "topology/pictures/picture.h"
 
 namespace tutti::topology {
@@ -123,7 +123,7 @@ void Drawing::routes() {
   for (const auto& [order, count] : times) {
     Route route{.times = count};
     route.said = count > 1 ? fmt::format("{} × ", count) : std::string();
-    route.said += fmt::format("{}", fmt::join(order, " → "));
+    route.said += joined(order, " → ");
     for (std::size_t i = 0; i < order.size(); ++i)
       route.hops.emplace_back(place_.at(order[i]), place_.at(order[(i + 1) % order.size()]));
     routes_.push_back(std::move(route));

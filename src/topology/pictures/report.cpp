@@ -1,11 +1,10 @@
 #include "topology/pictures/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <iterator>
 #include <map>
 
+#include "base/printable.h"
 #include "topology/graph/path.h"
 #include "topology/search/placement.h"
 #include "topology/search/warnings.h"
@@ -28,7 +27,7 @@ std::string quoted(std::string_view text) {
 
 /// "[a,\n  b]" from lines that are JSON.
 std::string list(const std::vector<std::string>& lines) {
-  return lines.empty() ? "[]" : fmt::format("[\n    {}\n  ]", fmt::join(lines, ",\n    "));
+  return lines.empty() ? "[]" : fmt::format("[\n    {}\n  ]", joined(lines, ",\n    "));
 }
 
 std::string devices_json(const Topology& topology) {
@@ -62,7 +61,7 @@ std::string matrix_json(const Topology& topology, bool kinds) {
       cells.push_back(
           fmt::format("{{\"kind\": \"{}\", \"gbps\": {}, \"hops\": {}}}", name(way.kind), way.gbps, way.hops));
     }
-    lines.push_back(fmt::format("[{}]", fmt::join(cells, ", ")));
+    lines.push_back(fmt::format("[{}]", joined(cells, ", ")));
   }
   return list(lines);
 }
@@ -94,8 +93,8 @@ std::string placement_json(const Topology& topology) {
     seats.push_back(seat_at(0, topology, gpu));
     near.push_back(quoted(cpus_near(topology, gpu)));
   }
-  for (const auto& level : levels_of(seats)) levels.push_back(fmt::format("[{}]", fmt::join(level, ", ")));
-  return fmt::format("  \"levels\": [{}],\n  \"near_cpus\": [{}],\n", fmt::join(levels, ", "), fmt::join(near, ", "));
+  for (const auto& level : levels_of(seats)) levels.push_back(fmt::format("[{}]", joined(level, ", ")));
+  return fmt::format("  \"levels\": [{}],\n  \"near_cpus\": [{}],\n", joined(levels, ", "), joined(near, ", "));
 }
 
 std::string rdma_json(std::span<const RdmaPort> ports) {
@@ -108,7 +107,7 @@ std::string rdma_json(std::span<const RdmaPort> ports) {
     all.push_back(
         fmt::format("{{\"device\": {}, \"port\": {}, \"state\": {}, \"rate\": {}, \"link_layer\": {}, \"gids\": [{}]}}",
                     quoted(port.device), port.number, quoted(port.state), quoted(port.rate), quoted(port.link_layer),
-                    fmt::join(gids, ", ")));
+                    joined(gids, ", ")));
   }
   return list(all);
 }
@@ -119,27 +118,26 @@ std::string json(const Topology& topology, const Search& search, std::span<const
                  std::span<const RdmaPort> rdma) {
   std::vector<std::string> names, rings, trees, lines;
   for (const int id : matrix_devices(topology)) names.push_back(quoted(topology[id].name));
-  for (const auto& order : search.rings.orders) rings.push_back(fmt::format("[{}]", fmt::join(order, ", ")));
+  for (const auto& order : search.rings.orders) rings.push_back(fmt::format("[{}]", joined(order, ", ")));
   for (const ChosenTree& tree : search.trees)
     trees.push_back(fmt::format("{{\"root\": {}, \"gbps\": {}, \"gpus\": [{}], \"parents\": [{}]}}", tree.root,
-                                tree.gbps, fmt::join(tree.gpus, ", "), fmt::join(tree.parent, ", ")));
+                                tree.gbps, joined(tree.gpus, ", "), joined(tree.parent, ", ")));
   for (const std::string& line : warnings(topology)) lines.push_back(quoted(line));
   std::string text = "{\n";
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "  \"origin\": {},\n  \"devices\": {},\n", quoted(topology.origin), devices_json(topology));
-  fmt::format_to(out, "  \"matrix_names\": [{}],\n  \"matrix\": {},\n", fmt::join(names, ", "),
-                 matrix_json(topology, false));
-  fmt::format_to(out, "  \"paths\": {},\n  \"links\": {},\n", matrix_json(topology, true), links_json(topology));
-  fmt::format_to(out, "  \"nvlink_known\": {},\n  \"allowed_cpus\": {},\n", topology.nvlink_known,
-                 quoted(topology.allowed_cpus));
+  text += fmt::format("  \"origin\": {},\n  \"devices\": {},\n", quoted(topology.origin), devices_json(topology));
+  text +=
+      fmt::format("  \"matrix_names\": [{}],\n  \"matrix\": {},\n", joined(names, ", "), matrix_json(topology, false));
+  text += fmt::format("  \"paths\": {},\n  \"links\": {},\n", matrix_json(topology, true), links_json(topology));
+  text += fmt::format("  \"nvlink_known\": {},\n  \"allowed_cpus\": {},\n", topology.nvlink_known,
+                      quoted(topology.allowed_cpus));
   text += placement_json(topology);
-  fmt::format_to(out, "  \"rings\": {{\"count\": {}, \"gbps_each\": {}, \"kind\": \"{}\", \"orders\": {}}},\n",
-                 search.rings.orders.size(), search.rings.gbps_each, name(search.rings.kind), list(rings));
-  fmt::format_to(out, "  \"trees\": {},\n  \"ring_gather_gbps\": {},\n  \"tree_gather_gbps\": {},\n", list(trees),
-                 search.ring_gather_gbps, search.tree_gather_gbps);
-  fmt::format_to(out, "  \"cut_bound_gbps\": {},\n  \"constants\": {},\n", search.bound_gbps,
-                 constants_json(topology, measured));
-  fmt::format_to(out, "  \"rdma_ports\": {},\n  \"warnings\": {}\n}}\n", rdma_json(rdma), list(lines));
+  text += fmt::format("  \"rings\": {{\"count\": {}, \"gbps_each\": {}, \"kind\": \"{}\", \"orders\": {}}},\n",
+                      search.rings.orders.size(), search.rings.gbps_each, name(search.rings.kind), list(rings));
+  text += fmt::format("  \"trees\": {},\n  \"ring_gather_gbps\": {},\n  \"tree_gather_gbps\": {},\n", list(trees),
+                      search.ring_gather_gbps, search.tree_gather_gbps);
+  text += fmt::format("  \"cut_bound_gbps\": {},\n  \"constants\": {},\n", search.bound_gbps,
+                      constants_json(topology, measured));
+  text += fmt::format("  \"rdma_ports\": {},\n  \"warnings\": {}\n}}\n", rdma_json(rdma), list(lines));
   return text;
 }
 
@@ -158,19 +156,18 @@ std::string search_text(const Search& search) {
   if (rings.orders.empty()) return "Rings: none, as there are fewer than two GPUs\n";
   std::string text = fmt::format("Rings: {} of {:.4g} GB/s = {:.5g} GB/s by {}", rings.orders.size(), rings.gbps_each,
                                  rings.gbps(), name(rings.kind));
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "; an all-gather gives {:.5g} GB/s", search.ring_gather_gbps);
-  if (search.bound_gbps > 0) fmt::format_to(out, " of at most {:.5g} on NVLink", search.bound_gbps);
+  text += fmt::format("; an all-gather gives {:.5g} GB/s", search.ring_gather_gbps);
+  if (search.bound_gbps > 0) text += fmt::format(" of at most {:.5g} on NVLink", search.bound_gbps);
   text += '\n';
   std::map<std::vector<int>, int> times;
   for (const auto& order : rings.orders) ++times[order];
-  for (const auto& [order, count] : times) fmt::format_to(out, "  {:>3} x {}\n", count, fmt::join(order, " "));
+  for (const auto& [order, count] : times) text += fmt::format("  {:>3} x {}\n", count, joined(order, " "));
   if (search.trees.empty()) return text;
-  fmt::format_to(out, "Trees: {}, on which an all-gather gives {:.5g} GB/s\n", search.trees.size(),
-                 search.tree_gather_gbps);
+  text += fmt::format("Trees: {}, on which an all-gather gives {:.5g} GB/s\n", search.trees.size(),
+                      search.tree_gather_gbps);
   for (const ChosenTree& tree : search.trees) {
-    fmt::format_to(out, "  {:.4g} GB/s from {}:", tree.gbps, tree.root);
-    for (std::size_t at = 1; at < tree.gpus.size(); ++at) fmt::format_to(out, " {}>{}", tree.parent[at], tree.gpus[at]);
+    text += fmt::format("  {:.4g} GB/s from {}:", tree.gbps, tree.root);
+    for (std::size_t at = 1; at < tree.gpus.size(); ++at) text += fmt::format(" {}>{}", tree.parent[at], tree.gpus[at]);
     text += '\n';
   }
   return text;

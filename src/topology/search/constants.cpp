@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "topology/graph/rates.h"
@@ -97,8 +96,8 @@ std::string constants_text(std::span<const Constant> constants) {
   for (const Constant& constant : constants) widest = std::max(widest, constant.what.size());
   std::string text;
   for (const Constant& constant : constants)
-    fmt::format_to(std::back_inserter(text), "  {:<{}} {:>9.4g} {:<5} {}\n", constant.what, widest, constant.value,
-                   constant.unit, constant.source);
+    text += fmt::format("  {:<{}} {:>9.4g} {:<5} {}\n", constant.what, widest, constant.value, constant.unit,
+                        constant.source);
   return text;
 }
 

@@ -1,12 +1,12 @@
 #include "topology/search/warnings.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/printable.h"
 #include "topology/graph/path.h"
 
 namespace tutti::topology {
@@ -110,7 +110,7 @@ void isolation(const Topology& topology, Lines& lines) {
   }
   if (gpus.size() > 1 && !translated.empty())
     lines.push_back(fmt::format("the IOMMU translates addresses of {}: P2P over PCI may be blocked or slow",
-                                fmt::join(translated, ", ")));
+                                joined(translated, ", ")));
 }
 
 }  // namespace

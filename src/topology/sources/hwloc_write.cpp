@@ -1,14 +1,13 @@
 // Writes the machine in the format of hwloc 2.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "base/file.h"
 #include "base/markup.h"
+#include "base/printable.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/sources/nccl_xml.h"
@@ -60,8 +59,8 @@ class Writer {
   }
   template <class... Arguments>
   void line(int depth, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(text_), "{:{}}", "", depth * 2);
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
+    text_ += fmt::format("{:{}}", "", depth * 2);
+    text_ += fmt::format(format, std::forward<Arguments>(arguments)...);
     text_ += '\n';
   }
   void close(int depth) { line(depth, "</object>"); }
@@ -266,7 +265,7 @@ void Writer::distances(LinkKind kind, std::string_view called, long long mbps_ea
   line(1, "<distances2{} {}nbobjs=\"{}\" kind=\"{}\" name=\"{}\" indexing=\"gp\">", mixed ? "hetero" : "",
        mixed ? "" : "type=\"OSDev\" ", ends.size(), mixed ? 25 : 9, called);
   const auto list = [&](std::string_view tag, const std::vector<std::string>& words) {
-    std::string text = fmt::format("{} ", fmt::join(words, " "));
+    std::string text = fmt::format("{} ", joined(words, " "));
     line(2, "<{0} length=\"{1}\">{2}</{0}>", tag, text.size(), text);
   };
   list("indexes", indexes);

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <cmath>
 
-#include <iterator>
-
 #include "base/markup.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/path.h"
@@ -31,8 +29,8 @@ class Writer {
   }
   template <class... Arguments>
   void line(int depth, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(text_), "{:{}}", "", depth * 2);
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
+    text_ += fmt::format("{:{}}", "", depth * 2);
+    text_ += fmt::format(format, std::forward<Arguments>(arguments)...);
     text_ += '\n';
   }
 

@@ -5,9 +5,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/descriptors.h"
+#include "base/printable.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
@@ -232,7 +232,10 @@ void Source::fabric(const Gpu& gpu) {
   Device& device = topology_[gpu.id];
   device.off_fabric = info.state != nvml::fabric_completed || info.status != nvml::success;
   const bool named = std::ranges::any_of(info.cluster, [](unsigned char byte) { return byte != 0; });
-  if (named && !device.off_fabric) device.fabric = fmt::format("{:02x}/{}", fmt::join(info.cluster, ""), info.clique);
+  if (!named || device.off_fabric) return;
+  std::string cluster;
+  for (const unsigned char byte : info.cluster) cluster += fmt::format("{:02x}", byte);
+  device.fabric = fmt::format("{}/{}", cluster, info.clique);
 }
 
 void Source::peers() {
@@ -301,7 +304,7 @@ void Source::leave_out_unlisted() {
   }
   if (gone.empty()) return;
   note(fmt::format("NVML lists {} of {} NVIDIA GPUs; {} cannot be used by this process", gpus_.size(),
-                   gpus_.size() + gone.size(), fmt::join(gone, ", ")));
+                   gpus_.size() + gone.size(), joined(gone, ", ")));
   topology_ = subset(topology_, keep);
 }
 
@@ -322,7 +325,7 @@ void Source::read() {
   parts();
   if (counted == nvml::success && failed_.empty()) leave_out_unlisted();
   for (const auto& [what, who] : failed_)
-    note(fmt::format("NVML cannot say {} {} ({})", what.first, fmt::join(who, ", "), nvml::text_of(what.second)));
+    note(fmt::format("NVML cannot say {} {} ({})", what.first, joined(who, ", "), nvml::text_of(what.second)));
   ask(nvml_.shutdown);
 }
 
