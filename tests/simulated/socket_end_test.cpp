@@ -44,7 +44,7 @@ int end_at_each_action(const Schedule& schedule, std::string_view what, std::siz
   for (Rank rank = 0; rank < schedule.ranks(); ++rank) {
     const std::size_t all = SocketWorld(schedule, count, /*in_place=*/false, {.seed = seed}).actions_of(rank);
     for (std::size_t actions = 0; actions <= all; ++actions) {
-      if (actions < all && !in_share(static_cast<int>(actions) + rank)) continue;
+      if (actions < all && !in_share(static_cast<int>(actions) + rank, 8)) continue;
       SCOPED_TRACE(fmt::format("{}, {} elements: rank {} ends after {} of {} actions, seed {}", what, count, rank,
                                actions, all, seed));
       end_once(schedule, count, {.rank = rank, .actions = actions, .all = actions == all}, seed);

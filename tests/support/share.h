@@ -22,9 +22,9 @@ inline int share_of(int all, int least = 1) {
 }
 
 /// Whether the nth of a list is among those to run, which are spread over the list evenly. Where several tests go
-/// through one list, each begins with another number: together they see more of it.
-inline bool in_share(int nth) {
-  const int percent = share_percent();
+/// through one list, each begins with another number: together they see more of it. `sanitized`: see share_percent.
+inline bool in_share(int nth, int sanitized = 25) {
+  const int percent = share_percent(sanitized);
   return (nth + 1) * percent / 100 > nth * percent / 100;
 }
 
