@@ -206,7 +206,7 @@ def python_case(name, right, command, wrong, **more):
 
 LOST, ABORTED = r"rank 1/2 .*(?:lost|closed)", r"aborted"
 EVENTS = ("killed", LOST, SOON_S), ("stopped", LOST, SILENCE_S), ("aborts", r"rank 1/2 .*(?:aborted|closed|lost)", SOON_S), ("aborts_itself", ABORTED, SOON_S)
-GONE = ("before", r"nobody listens"), ("while_waiting", r"root"), ("refused_and_lives", r"TUTTI_NCHANNELS|nobody listens"), (
+GONE = ("before", r"nobody listens"), ("while_waiting", r"made the id .*was lost"), ("refused_and_lives", r"TUTTI_NCHANNELS|nobody listens"), (
     "refused_and_left", r"TUTTI_NCHANNELS|nobody listens")
 
 
