@@ -148,6 +148,28 @@ TEST_F(Outage, ThatLastsIsToldBetweenTheLimitAndASecondMore) {
   ASSERT_TRUE(workers.finish());
 }
 
+/// While a start waits for its last rank nothing is sent but probes, of which a bad network loses several in a row.
+TEST_F(Outage, IsSurvivedByAStartThatWaits) {
+  constexpr std::chrono::seconds length(6);
+  const NetNamespaces net({.hosts = hosts, .faults = {{}}});
+  ASSERT_TRUE(net.made());
+  Workers workers(team(), [&](Seat& seat) {
+    const bool last = seat.rank() == ranks - 2;  // on the host of rank 0
+    ASSERT_TRUE(!last || seat.board().wait_for(mended, 1));
+    seat.board().raise(told + static_cast<std::size_t>(seat.rank()), 1);
+    const auto comm = start_on(seat, net, seat.rank() % hosts);
+    ASSERT_NE(comm, nullptr);
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+  for (const std::size_t rank : {0U, 1U, ranks - 1U}) ASSERT_TRUE(workers.board().wait_for(told + rank, 1));
+  EXPECT_FALSE(workers.board().wait_for(never, 1, std::chrono::seconds(1)));  // they meet: nothing tells when
+  net.wire().cut(1);
+  EXPECT_FALSE(workers.board().wait_for(never, 1, length));
+  net.wire().cut(1, false);
+  workers.board().raise(mended, 1);
+  ASSERT_TRUE(workers.finish());
+}
+
 TEST_F(Outage, OfLargePacketsIsToldAsThat) {
   constexpr std::uint64_t passes = 600;
   const NetNamespaces net({.hosts = hosts, .faults = {{}}});
