@@ -14,6 +14,8 @@ import signal
 import threading
 from typing import Any, Callable, Iterable, List, Optional, Union
 
+_LOOK_S = 0.25
+
 # Handles to abort; set while the main thread is in a call that can wait.
 _waiting: Optional[Callable[[], Iterable[Any]]] = None
 _main = threading.main_thread().ident
@@ -61,7 +63,9 @@ def run_aside(function: Callable[[], int], abandon: Callable[[], None]) -> int:
 
     threading.Thread(target=work, name="tutti-init", daemon=True).start()
     try:
-        ended.wait()
+        # Python's locks sleep through a signal that came just before: Ctrl-C is seen at the next look.
+        while not ended.wait(_LOOK_S):
+            pass
     except BaseException:
         with lock:
             left = True
