@@ -312,6 +312,7 @@ void CollectiveInsideHost::abandon(const Error& reason) {
 }
 
 std::string CollectiveInsideHost::where() const {
+  if (state_ == State::enter && run_.begun()) return run_.name() + communicator_.lines().held_up_by();
   if (state_ == State::gather) return run_.name() + fmt::format(", waiting for the call of rank {}", gathered_);
   return run_.name() + run_.spot();
 }

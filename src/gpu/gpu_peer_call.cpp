@@ -148,6 +148,7 @@ std::string GpuPeerCall::where() const {
   std::string text = fmt::format("{} #{} on GPU {}", call_text(request_.signature()), sequence_,
                                  gpu_context(communicator_)->gpu->ordinal());
   if (busy_) return text + ", waiting for the GPU";
+  if (state_ == State::publish) return text + communicator_.lines().held_up_by();
   if (state_ == State::gather) return text + fmt::format(", waiting for the call of rank {}", gathered_);
   if (state_ != State::run || next_ >= setup_.plan->plan.actions.size()) return text;
   const Action& action = setup_.plan->plan.actions[next_];

@@ -74,6 +74,13 @@ Result<void> CallDescriptors::look() {
   return {};
 }
 
+std::string CallDescriptors::held_up_by() const {
+  const auto rank = static_cast<int>(std::ranges::min_element(seen_) - seen_.begin());
+  const std::uint64_t at = last(rank).sequence;
+  return fmt::format(", waiting for rank {}, {}", rank,
+                     at == 0 ? "which has made no call" : fmt::format("whose last call is #{}", at));
+}
+
 CallMark CallDescriptors::last(int rank) const {
   CallMark last;
   for (std::uint64_t place = 0; place < limits::call_descriptors; ++place) {

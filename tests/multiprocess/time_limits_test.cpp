@@ -114,6 +114,31 @@ TEST_P(TimeLimits, OfACommunicatorEndACallThatWaitsInVain) {
   });
 }
 
+/// Calls that wait for nobody, until one rank is so many behind that its descriptors would be overwritten.
+TEST_P(TimeLimits, NameTheRankThatIsManyCallsBehind) {
+  if (GetParam().transport != std::string("auto")) GTEST_SKIP() << "calls send messages, and wait for their receivers";
+  run([](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    EXPECT_EQ(run_call({.count = 10, .seed = 1}, seat.here(), seat.ranks(), {comm}), "");
+    ASSERT_TRUE(seat.rank() != 0 || ok(tuttiCommSetTimeout(comm, 10 * short_ms)));
+    std::vector<float> x(10);
+    auto result = tuttiSuccess;
+    while (seat.rank() < 2 && result == tuttiSuccess)
+      result = tuttiBroadcast(x.data(), x.data(), x.size(), tuttiFloat32, 0, comm, nullptr);
+    if (seat.rank() == 0) {
+      EXPECT_TRUE(fails(result, tuttiTimeout, "tuttiCommSetTimeout", comm));
+      const std::string words = tuttiGetLastError(comm);
+      // Rank 1 on a loaded machine alone.
+      EXPECT_TRUE(words.find(", waiting for rank 2, whose last call is #") != words.npos ||
+                  words.find(", waiting for rank 1, whose last call is #") != words.npos)
+          << words;
+    }
+    ASSERT_TRUE(seat.meet());
+    (void)tuttiCommDestroy(comm);
+  });
+}
+
 TEST_P(TimeLimits, OfOneCallAreSetBeforeIt) {
   run([](Seat& seat) {
     for (const Way way : ways) {
