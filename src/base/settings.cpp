@@ -94,7 +94,7 @@ constexpr std::array table = {
   choice("TUTTI_MPI_START", local, "lazy", "lazy|early", mpi, "When tutti starts on an MPI communicator. lazy: in its first blocking collective call; MPI serves non-blocking ones before that. early: in MPI_Init, and when a communicator is made. One rank's early is early for all."),
   choice("TUTTI_MPI_STATS", local, "0", "0|1", mpi, "1: MPI_Finalize prints how many calls of each collective function tutti served, and how many MPI, and why."),
   number("TUTTI_TIMEOUT_MS", integer, local, "0", 0, day_ms, limits_, "Longest time that a call waits for a peer that is alive; 0: no limit. The death of a peer is noticed without this limit."),
-  number("TUTTI_INIT_TIMEOUT_MS", integer, local, "120000", 1, day_ms, limits_, "Longest time that a start may take, from the call to its end: meeting, joining, connecting. Also the limit for each connection that a call opens later."),
+  number("TUTTI_INIT_TIMEOUT_MS", integer, local, "120000", 1, day_ms, limits_, "Longest time that a start may take, from the call to its end: meeting, joining, connecting. A rank that rank 0 never answers says so a second later. Also the limit for each connection that a call opens later."),
   number("TUTTI_SILENCE_MS", integer, shared, "4000", 0, day_ms, limits_, "How long a rank's process may be stopped (SIGSTOP), or the network to another host cut, before the rank counts as lost, which is said within a second more. A rank that only waits for a core is not lost. Inside a host, a stopped rank is told to those that wait for it. 0: no limit; needed to attach a debugger in mid-run."),
   number("TUTTI_STALL_REPORT_MS", integer, local, "10000", 1, hour_ms, limits_, "A call or start that has waited this long logs which ranks it waits for."),
 };

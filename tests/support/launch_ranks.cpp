@@ -149,9 +149,13 @@ void Workers::fork_one(Child& child, const std::function<void(Seat&)>& body) {
 
 /// Root inside is this test's user outside, or one that no other process has.
 void Workers::name_users(const Child& child) const {
-  const int outside = team_.users ? 100'000 + child.seats.front().front() : 0;
-  for (const char* const map : {"uid_map", "gid_map"})
-    std::ofstream(fmt::format("/proc/{}/{}", child.pid, map)) << fmt::format("0 {} 1", outside);
+  const unsigned other = 100'000U + static_cast<unsigned>(child.seats.front().front());
+  const auto write = [&](const char* file, const std::string& text) {
+    std::ofstream(fmt::format("/proc/{}/{}", child.pid, file)) << text;
+  };
+  if (::geteuid() != 0) write("setgroups", "deny");  // or the next but one is refused
+  write("uid_map", fmt::format("0 {} 1", team_.users ? other : ::geteuid()));
+  write("gid_map", fmt::format("0 {} 1", team_.users ? other : ::getegid()));
 }
 
 void Workers::run_child(const Child& child, const std::function<void(Seat&)>& body) {
