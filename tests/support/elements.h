@@ -34,9 +34,11 @@ constexpr DataType internal(tuttiDataType_t type) {
 
 /// The types of real numbers, which come first; tests of operators look at the complex ones.
 inline constexpr int real_type_count = 0
+// NOLINTBEGIN(bugprone-macro-parentheses): terms of a sum
 #define TUTTI_INTEGER(...) +1
 #define TUTTI_FLOATING(...) +1
 #define TUTTI_SMALL(...) +1
+// NOLINTEND(bugprone-macro-parentheses)
 #include "plan/types.inc"
     ;
 
@@ -49,9 +51,10 @@ decltype(auto) with_type(tuttiDataType_t type, F&& f) {
 #define TUTTI_INTEGER(group, enumerator, number, bytes, storage) case DataType::enumerator: return f(static_cast<storage*>(nullptr));
 #define TUTTI_FLOATING TUTTI_INTEGER
 #define TUTTI_SMALL TUTTI_INTEGER
-#define TUTTI_COMPLEX(group, enumerator, number, bytes, storage) case DataType::enumerator: break;
+#define TUTTI_COMPLEX(group, enumerator, number, bytes, storage) case DataType::enumerator:  // the last ones
 #include "plan/types.inc"
     // clang-format on
+    break;
   }
   return f(static_cast<std::uint8_t*>(nullptr));
 }
