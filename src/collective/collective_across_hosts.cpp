@@ -1,5 +1,7 @@
 #include "collective/collective_across_hosts.h"
 
+#include <fmt/format.h>
+
 namespace tutti {
 
 Result<Progress> CollectiveAcrossHosts::advance() {
@@ -110,7 +112,9 @@ void CollectiveAcrossHosts::abandon(const Error& reason) {
 }
 
 std::string CollectiveAcrossHosts::where() const {
-  return run_.name() + (counts_ ? ", exchanging counts" : run_.spot());
+  if (!counts_) return run_.name() + run_.spot();
+  const Rank rank = counts_->waiting_for();
+  return run_.name() + ", exchanging counts" + (rank < 0 ? "" : fmt::format(", waiting for rank {}", rank));
 }
 
 }  // namespace tutti

@@ -38,8 +38,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TimeLimits,
 
 /// How a call is made. Each waits for rank 2, which makes none. A rank that is slow may find that another's limit has
 /// ended the communicator before it begins.
-enum class Way { blocking, large, queued, grouped, received };
-constexpr std::array ways = {Way::blocking, Way::large, Way::queued, Way::grouped, Way::received};
+enum class Way { blocking, large, queued, grouped, received, counts };
+constexpr std::array ways = {Way::blocking, Way::large, Way::queued, Way::grouped, Way::received, Way::counts};
 
 tuttiResult_t call(Way way, tuttiComm_t comm) {
   std::vector<float> x(way == Way::large ? 1 << 20 : 10);
@@ -60,8 +60,15 @@ tuttiResult_t call(Way way, tuttiComm_t comm) {
       EXPECT_TRUE(ok(tuttiStreamDestroy(stream)));
       return queued != tuttiSuccess ? queued : waited;
     }
-    default: return sum(nullptr);
+    case Way::counts: {
+      const std::array<std::size_t, 3> counts{1, 1, 1}, begins{0, 1, 2};
+      std::vector<float> all(3);
+      return tuttiAllGatherV(x.data(), 1, all.data(), counts.data(), begins.data(), tuttiFloat32, comm, nullptr);
+    }
+    case Way::blocking:
+    case Way::large: break;
   }
+  return sum(nullptr);
 }
 
 /// Rank 0 calls with a short limit, set by `limit`, rank 1 with none that matters, rank 2 never.
