@@ -166,8 +166,9 @@ TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
  * before it, which costs next to nothing. The limit is this rank's alone and is on waiting without any progress: a call
  * that takes long but moves data does not exceed it. It runs from the last progress, or from the beginning of the call.
  * A call that exceeds it gets tuttiTimeout, which becomes the communicator's error on all ranks; tuttiGetLastError
- * names the rank that the call waited for. A peer that comes after the limit comes too late, however loaded the machine
- * is. Kernels that wait on a GPU have the limit of TUTTI_TIMEOUT_MS instead. Errors: invalidArgument (negative). */
+ * names the rank that the call waited for and, where that one waits itself, the rank that holds up both. A peer that
+ * comes after the limit comes too late, however loaded the machine is. Kernels that wait on a GPU have the limit of
+ * TUTTI_TIMEOUT_MS instead. Errors: invalidArgument (negative). */
 TUTTI_API tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */

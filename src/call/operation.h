@@ -44,8 +44,11 @@ class Operation {
   /// After an error: a buffer of the caller to which peers may still write, or nullptr.
   virtual const void* leased() const { return nullptr; }
 
-  /// Describes what the operation is doing and which rank it waits for. For stall reports and timeouts.
+  /// Describes what the operation is doing and for which rank it waits. For stall reports and timeouts.
   virtual std::string where() const { return {}; }
+
+  /// That rank; −1: none, or it cannot tell which.
+  virtual Rank waits_for() const { return -1; }
 
   /// Adds handles to sleep on; if there are any, they replace the doorbell. Returns the latest time (now_ns) for the
   /// next advance; 0: use the doorbell.

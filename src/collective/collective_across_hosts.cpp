@@ -60,14 +60,14 @@ Result<Progress> CollectiveAcrossHosts::run() {
 Result<void> CollectiveAcrossHosts::poll_peers() {
   if (!run_.begun() || state_ == State::done) return {};
   if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
-  const Rank rank = waiting_for();
+  const Rank rank = waits_for();
   stall_.look(communicator_.process().system.now_ns(), communicator_.gone().any() ? coming_from(rank) : Coming{});
   if (auto lost = stalled_by_loss()) return *std::move(lost);
   if (rank < 0) return {};
   auto gone = obstacle(communicator_, rank, &stall_, [this] { return where(); });
   if (!gone) return {};
   auto moved = TUTTI_TRY(state_ == State::counts ? exchange_counts() : run());
-  if (moved != Progress::blocked || waiting_for() != rank) return {};
+  if (moved != Progress::blocked || waits_for() != rank) return {};
   return *std::move(gone);
 }
 
@@ -95,7 +95,7 @@ std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() const {
   return failure_before(communicator_, run_.sequence());
 }
 
-Rank CollectiveAcrossHosts::waiting_for() const {
+Rank CollectiveAcrossHosts::waits_for() const {
   if (counts_) return counts_->waiting_for();
   return state_ == State::run ? run_.waiting_for() : -1;
 }

@@ -26,6 +26,7 @@ class CollectiveAcrossHosts final : public Operation {
   Result<void> poll_peers() override;
 
   std::string where() const override;
+  Rank waits_for() const override;
   void abandon(const Error& reason) override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
@@ -36,7 +37,6 @@ class CollectiveAcrossHosts final : public Operation {
   Result<Progress> exchange_counts();
   Result<Progress> start();
   Result<Progress> run();
-  Rank waiting_for() const;
   Coming coming_from(Rank rank) const;
   std::optional<Error> stalled_by_loss() const;
 

@@ -311,8 +311,13 @@ void CollectiveInsideHost::abandon(const Error& reason) {
   if (!small_ && writable) leased_ = run_.output();
 }
 
+Rank CollectiveInsideHost::waits_for() const {
+  if (state_ == State::enter) return run_.begun() ? communicator_.lines().last_to_come() : -1;
+  return state_ == State::gather ? gathered_ : run_.waiting_for();
+}
+
 std::string CollectiveInsideHost::where() const {
-  if (state_ == State::enter && run_.begun()) return run_.name() + communicator_.lines().held_up_by();
+  if (state_ == State::enter && run_.begun()) return run_.name() + fmt::format(", waiting for rank {}", waits_for());
   if (state_ == State::gather) return run_.name() + fmt::format(", waiting for the call of rank {}", gathered_);
   return run_.name() + run_.spot();
 }

@@ -28,6 +28,7 @@ class CollectiveInsideHost final : public Operation {
 
   /// For example "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1".
   std::string where() const override;
+  Rank waits_for() const override;
 
   /// Fails the communicator with `reason`. Peers may access the caller's buffers until take_back_buffers has returned.
   void abandon(const Error& reason) override;

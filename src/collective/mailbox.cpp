@@ -300,9 +300,10 @@ std::optional<Error> Mailbox::silence_of(Rank source) {
   return last;
 }
 
-std::string Mailbox::where() {
+Rank Mailbox::peer_of(const Message& message) {
   const std::lock_guard lock(mutex_);
-  return waits_where();
+  static_assert(MessageEnvelope::any == -1);
+  return message.send ? message.to : message.envelope.source;
 }
 
 std::string Mailbox::waits_where() const {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "call/operation.h"
 #include "collective/mailbox.h"
 
@@ -28,7 +30,12 @@ class MailboxWait final : public Operation {
     communicator_.fail(*std::move(gone));
     return communicator_.failure();
   }
-  std::string where() const override { return mailbox_.where(); }
+  std::string where() const override {
+    const Rank rank = waits_for();
+    if (message_.send) return fmt::format("a send to rank {}", rank);
+    return rank < 0 ? "a receive from any rank" : fmt::format("a receive from rank {}", rank);
+  }
+  Rank waits_for() const override { return mailbox_.peer_of(message_); }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
     mailbox_.poll_set(items);
     return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;
@@ -58,6 +65,7 @@ class MailboxProbe final : public Operation {
     return communicator_.failure();
   }
   std::string where() const override { return "a probe"; }
+  Rank waits_for() const override { return source_ == MessageEnvelope::any ? -1 : source_; }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
     mailbox_.poll_set(items);
     return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;

@@ -255,13 +255,21 @@ Error PointToPoint::left(Rank peer) const {
           .peer = peer};
 }
 
+const PointToPoint::Queue* PointToPoint::first_open() const {
+  const auto open = std::ranges::find_if(queues_, [](const Queue& one) { return one.next != one.requests.size(); });
+  return open == queues_.end() ? nullptr : &*open;
+}
+
+Rank PointToPoint::waits_for() const {
+  const Queue* const queue = first_open();
+  return queue == nullptr ? -1 : queue->peer;
+}
+
 std::string PointToPoint::where() const {
-  for (const auto& queue : queues_) {
-    if (queue.next == queue.requests.size()) continue;
-    return fmt::format("{} {} of {} bytes, {} of them moved", queue.send ? "a send to rank" : "a receive from rank",
-                       queue.peer, queue.requests[queue.next]->bytes, queue.moved);
-  }
-  return "sends and receives";
+  const Queue* const queue = first_open();
+  if (queue == nullptr) return "sends and receives";
+  return fmt::format("{} {} of {} bytes, {} of them moved", queue->send ? "a send to rank" : "a receive from rank",
+                     queue->peer, queue->requests[queue->next]->bytes, queue->moved);
 }
 
 }  // namespace tutti

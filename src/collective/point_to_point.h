@@ -25,6 +25,7 @@ class PointToPoint final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
   std::string where() const override;
+  Rank waits_for() const override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
   /// Errors: remote (a rank left that messages must still come from or go to).
@@ -52,6 +53,7 @@ class PointToPoint final : public Operation {
 
   Result<void> to_self();
   Error left(Rank peer) const;
+  const Queue* first_open() const;
   Result<Progress> send(Queue& queue);
   Result<Progress> receive(Queue& queue);
   Result<bool> flush();

@@ -118,6 +118,18 @@ void Communicator::look_at_device() {
   if (auto trouble = device_->trouble()) fail(*std::move(trouble));
 }
 
+void Communicator::note_wait(std::int64_t now_ns, Rank for_whom) {
+  waited_ns_.store(now_ns, std::memory_order_relaxed);
+  auto& word = members_.area->area.header().waits;
+  if (for_whom < 0 && word.load(std::memory_order_relaxed) != waits::for_nobody) return;  // another thread knows more
+  word.store(waits::for_rank(for_whom), std::memory_order_relaxed);
+}
+
+void Communicator::end_wait() {
+  if (waiting_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
+  members_.area->area.header().waits.store(waits::for_nobody, std::memory_order_relaxed);
+}
+
 std::int64_t Communicator::nap_until(bool awaited) const {
   constexpr std::int64_t arrival_look_ns = 1'000'000;
   constexpr std::int64_t shared_look_ns = 500'000;  // messages through shared memory do not wake a poll

@@ -20,6 +20,7 @@
 #include "comm/peer_windows.h"
 #include "comm/plans.h"
 #include "comm/prediction_check.h"
+#include "comm/waits.h"
 #include "exec/run.h"
 
 namespace tutti {
@@ -79,7 +80,10 @@ class Communicator {
   bool turn_of(std::uint64_t ticket) const { return completed_.load(std::memory_order_acquire) + 1 >= ticket; }
   /// When a thread that waits for a peer, in whatever call, last said so; 0: none has.
   std::int64_t waited_ns() const { return waited_ns_.load(std::memory_order_relaxed); }
-  void note_wait(std::int64_t now_ns) { waited_ns_.store(now_ns, std::memory_order_relaxed); }
+  /// Several threads may wait. `for_whom`: the rank; −1 if the thread cannot tell.
+  void begin_wait() { waiting_.fetch_add(1, std::memory_order_relaxed); }
+  void note_wait(std::int64_t now_ns, Rank for_whom);
+  void end_wait();
   std::uint64_t completed() const { return completed_.load(std::memory_order_acquire); }
   void complete() { completed_.fetch_add(1, std::memory_order_acq_rel); }
   bool idle() const { return completed_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
@@ -114,6 +118,7 @@ class Communicator {
   /// Until when (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer has yet to open a connection.
   std::int64_t nap_until(bool awaited) const;
   CallDescriptors& lines() { return lines_; }
+  const CallDescriptors& lines() const { return lines_; }
   Channels& channels() { return channels_; }
   const Channels& channels() const { return channels_; }
   Doorbell& doorbell() { return members_.area->area.header().doorbell; }
@@ -223,6 +228,7 @@ class Communicator {
 
   alignas(64) std::atomic<std::uint64_t> issued_ = 0;
   std::atomic<std::uint64_t> completed_ = 0;
+  std::atomic<int> waiting_ = 0;
   std::atomic<std::int64_t> waited_ns_ = 0;
   std::atomic<std::uint64_t> sequence_ = 0;  // written by the thread whose call's turn it is
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/enumeration.h"
 #include "base/fixed_text.h"
 #include "base/host.h"
 
@@ -23,29 +21,8 @@ constexpr std::int64_t debugger_ns = 1'000'000'000;  // between looks for one
 constexpr std::int64_t late_ns = 400'000'000;        // ranks are lost so much later; a cut one way is told 0.45 s late
 constexpr int call_share = 4;                        // of silence_ns, until a rank is called
 constexpr std::int64_t tick_ns = 50'000'000;         // looks while a rank is late
+constexpr int beats_until_silent = 3;                // until the last words of a peer count for less
 constexpr std::int64_t slack_ns = 20'000'000;        // a thread that may run wakes this much late
-constexpr std::size_t head_bytes = 12;               // state, kind, length of the text
-constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
-constexpr std::size_t frame_text_max = std::max(Hearsay::bytes_max, RankEnd::bytes_max);
-constexpr std::size_t marks_max = 64;  // in one frame
-static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
-
-std::shared_ptr<const Bytes> frame_of(RankState state, ControlFrame kind, std::span<const std::byte> text) {
-  ByteWriter writer;
-  writer.number(static_cast<std::uint32_t>(state));
-  writer.number(static_cast<std::uint32_t>(kind));
-  writer.sized(text);
-  return std::make_shared<const Bytes>(std::move(writer).take());
-}
-
-std::span<const std::byte> text_of(const CallSummary& of) {
-  return std::as_bytes(std::span(&of, 1));
-}
-
-Error nonsense() {
-  return {.code = Code::invalid_argument, .what = "it sent an invalid control message"};
-}
-
 /// Why the rank at the other end of a connection that ended with `error` is lost.
 std::string words_for(const Error& error) {
   switch (error.sys_errno) {
@@ -66,6 +43,7 @@ std::string words_for(const Error& error) {
 
 MirroredHeader::MirroredHeader(const AreaShape& shape) : page_(std::make_unique<Page>()), area_(page_->bytes, shape) {
   area_.format();
+  header().waits.store(waits::unknown, std::memory_order_relaxed);
   header().state.store(RankState::open, std::memory_order_release);
 }
 
@@ -79,7 +57,7 @@ ControlLinks::ControlLinks(System& system, std::vector<Link> links, std::int64_t
 void ControlLinks::announce(const RankEnd& end) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(announced_, true)) return;
-  const auto frame = frame_of(end.state, ControlFrame{}, end.encode());
+  const auto frame = ControlFrames::frame(end.state, ControlFrame{}, end.encode());
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -89,9 +67,28 @@ void ControlLinks::announce(const RankEnd& end) {
 
 void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   const std::lock_guard lock(mutex_);
-  const auto frame = frame_of(RankState::open, asks ? ControlFrame::ask : ControlFrame::summary, text_of(summary_now));
+  tell_open(asks ? ControlFrame::ask : ControlFrame::summary, ControlFrames::text(summary_now));
+}
+
+/// Not to a peer that has yet to read what was sent before: the next look tells it.
+void ControlLinks::tell_wait(std::uint32_t waits) {
+  const std::lock_guard lock(mutex_);
+  if (announced_) return;
+  const auto frame = ControlFrames::frame(RankState::open, ControlFrame::waits, std::as_bytes(std::span(&waits, 1)));
   for (Link& link : links_) {
-    if (link.ended || link.said || announced_) continue;
+    if (link.ended || link.said || link.told_wait == waits || link.wire.interest().want_write) continue;
+    link.told_wait = waits;
+    link.wire.queue(frame);
+    (void)link.wire.flush();
+  }
+}
+
+/// Sends to all peers for which the communicator is open. Requires the lock.
+void ControlLinks::tell_open(ControlFrame kind, std::span<const std::byte> text) {
+  if (announced_) return;
+  const auto frame = ControlFrames::frame(RankState::open, kind, text);
+  for (Link& link : links_) {
+    if (link.ended || link.said) continue;
     link.wire.queue(frame);
     (void)link.wire.flush();
   }
@@ -107,7 +104,7 @@ void ControlLinks::tell_gone(const GoneRank& gone) {
 /// Also to ranks that have failed, and after this one has: somebody else may wait for the rank. Requires the lock.
 void ControlLinks::pass_on() {
   if (!std::exchange(news_, false)) return;
-  const auto frame = frame_of(RankState::open, ControlFrame::hearsay, heard_.write());
+  const auto frame = ControlFrames::frame(RankState::open, ControlFrame::hearsay, heard_.write());
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -126,9 +123,9 @@ void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
   if (link == links_.end() || link->ended || link->said || announced_) return;
   std::span<const CallMark> left = marks;
   while (!left.empty()) {
-    const auto part = left.first(std::min(left.size(), marks_max));
+    const auto part = left.first(std::min(left.size(), ControlFrames::marks_max));
     left = left.subspan(part.size());
-    link->wire.queue(frame_of(RankState::open, ControlFrame::calls, std::as_bytes(part)));
+    link->wire.queue(ControlFrames::frame(RankState::open, ControlFrame::calls, std::as_bytes(part)));
   }
   (void)link->wire.flush();
 }
@@ -194,7 +191,7 @@ void ControlLinks::beat() {
     traced_ = is_traced();
     look_for_debugger_ns_ = now + debugger_ns;
   }
-  const auto frame = frame_of(RankState::open, traced_ ? ControlFrame::traced : ControlFrame::beating, {});
+  const auto frame = ControlFrames::frame(RankState::open, traced_ ? ControlFrame::traced : ControlFrame::beating, {});
   for (Link& link : links_) {
     if (link.ended || link.said) continue;
     if (link.unanswered++ >= 2 * beats) continue;  // do not queue ever more frames for a peer that does not read
@@ -240,7 +237,10 @@ std::optional<ControlLinks::Heard> ControlLinks::hears(int rank) {
   if (link == links_.end()) return std::nullopt;
   if (link->ended) return Heard{};
   const auto there = system_.peer_address(link->wire.socket());
-  return Heard{.lately = !link->said && link->silent_ns < silence_ns_ / 2, .at = there ? there->host : ""};
+  const bool beats_late = beat_ns_ != 0 && link->silent_ns >= beats_until_silent * beat_ns_;
+  return Heard{.lately = !link->said && link->silent_ns < silence_ns_ / 2,
+               .now = !link->said && !beats_late,
+               .at = there ? there->host : ""};
 }
 
 /// Of several on one host the first, whose last beat may have come a little later: that is the same one for as many
@@ -258,109 +258,6 @@ void ControlLinks::lose_silent() {
        fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
                    "or its host hangs or was cut off",
                    silent_s));
-}
-
-/// A frame is a head of fixed length, whose last number is the length of the text that follows.
-void ControlLinks::read(Link& link) {
-  const auto sent = link.wire.flush();  // handled only after all data received before the end is read
-  for (;;) {
-    std::size_t wanted = head_bytes;
-    if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
-    if (link.head && wanted > frame_text_max) return end(link, nonsense());
-    auto bytes = link.wire.take(wanted);
-    if (!bytes) return end(link, bytes.error());
-    if (!*bytes) return sent ? void() : end(link, sent.error());
-    if (link.head) {
-      believe(link, *link.head, **bytes);
-      if (link.ended) return;
-      link.head.reset();
-    } else {
-      link.head = **std::move(bytes);
-    }
-  }
-}
-
-void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
-  ByteReader reader(head);
-  const auto state = enumerator<RankState>(reader.number<std::uint32_t>());
-  const auto kind = enumerator<ControlFrame>(reader.number<std::uint32_t>());
-  link.silent_ns = 0;
-  link.unanswered = 0;
-  link.heard = true;
-  if (!state || !kind) return end(link, nonsense());
-  if (state == RankState::open) return believe_alive(link, *kind, text);
-  const auto told = RankEnd::decode(*state, text);
-  const bool ends = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
-  if (!told || !ends) return end(link, nonsense());
-  believe_end(link, *told);
-}
-
-void ControlLinks::believe_end(Link& link, const RankEnd& end) {
-  if (std::exchange(link.said, true)) return;
-  end.write(link.mirror->header());
-  if (end.ends_all && !announced_) return;  // so it does for this rank, which will say so
-  const bool left = end.state == RankState::closed;
-  if (heard_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
-}
-
-/// Ranks at the other end of a connection speak for themselves: what they said before they left may be on its way.
-bool ControlLinks::believe_hearsay(const Bytes& text) {
-  const auto told = Hearsay::read(text);
-  if (!told) return false;
-  for (GoneRank& gone : heard_.merge(*told)) {
-    if (std::ranges::find(links_, gone.rank, &Link::rank) == links_.end()) gone_.push_back(std::move(gone));
-    news_ = true;
-  }
-  return true;
-}
-
-void ControlLinks::believe_alive(Link& link, ControlFrame kind, const Bytes& words) {
-  bool sound = true;
-  switch (kind) {
-    case ControlFrame::calls: sound = believe_calls(link, words); break;
-    case ControlFrame::hearsay: sound = believe_hearsay(words); break;
-    case ControlFrame::summary: sound = believe_summary(link, words); break;
-    case ControlFrame::ask:
-      sound = believe_summary(link, words);
-      if (sound) answer(link);
-      break;
-    case ControlFrame::answered:
-      sound = believe_summary(link, words);
-      link.mirror->header().answers.fetch_add(1, std::memory_order_release);
-      break;
-    case ControlFrame::beating:
-    case ControlFrame::traced: link.traced = kind == ControlFrame::traced; break;
-  }
-  if (!sound) end(link, nonsense());
-}
-
-bool ControlLinks::believe_summary(Link& link, const Bytes& words) {
-  CallSummary theirs;
-  if (words.size() != sizeof theirs) return false;
-  std::memcpy(&theirs, words.data(), sizeof theirs);
-  link.mirror->header().calls.store(theirs);
-  return true;
-}
-
-/// Answers with the summary of this rank's calls. A call that is being added counts as not made yet.
-void ControlLinks::answer(Link& link) {
-  if (!history_ || announced_) return;
-  std::optional<CallSummary> own = history_->last();
-  if (!own) own = history_->find(history_->latest() - 1);
-  link.wire.queue(frame_of(RankState::open, ControlFrame::answered, text_of(own.value_or(CallSummary{}))));
-  (void)link.wire.flush();
-}
-
-bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
-  if (words.size() % sizeof(CallMark) != 0) return false;
-  auto known = std::ranges::find(calls_, link.rank, &PeerCalls::rank);
-  if (known == calls_.end()) known = calls_.insert(calls_.end(), {.rank = link.rank, .marks = {}});
-  const std::size_t before = known->marks.size();
-  const std::size_t count = words.size() / sizeof(CallMark);
-  if (before + count > CallHistory::kept) return true;  // more than this rank can compare
-  known->marks.resize(before + count);
-  if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
-  return true;
 }
 
 void ControlLinks::end(Link& link, const Error& error) {

@@ -13,6 +13,8 @@
 
 #include "base/system.h"
 #include "comm/call_history.h"
+#include "comm/control_frames.h"
+#include "comm/waits.h"
 #include "net/hearsay.h"
 #include "net/life_probe.h"
 #include "net/wire.h"
@@ -22,10 +24,6 @@
 #include "transport/rank_end.h"
 
 namespace tutti {
-
-/// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
-/// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `hearsay` a Hearsay.
-enum class ControlFrame : std::uint32_t { beating, traced, calls, summary, ask, answered, hearsay, last = hearsay };
 
 /// Stands for the area of a rank whose memory cannot be mapped. Only the header of such an area is ever used;
 /// ControlLinks keeps it up to date.
@@ -81,6 +79,7 @@ class ControlLinks final : public Task {
     int unanswered = 0;              ///< beats sent since then
     bool heard = false;              ///< anything has been received
     bool traced = false;
+    std::uint32_t told_wait = waits::unknown;  ///< see tell_wait
   };
   /// `silence_ns`: a rank that falls silent is lost between this time and a second more later; 0: never. Equal on all
   /// ranks. `start_ns`: the limit until the first sign of life, because other ranks may still be starting.
@@ -96,6 +95,8 @@ class ControlLinks final : public Task {
   /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
   /// summaries. Any thread.
   void tell_summary(const CallSummary& summary, bool ask);
+  /// Tells all peers for which rank this one waits (AreaHeader::waits), unless that is what they know. Any thread.
+  void tell_wait(std::uint32_t waits);
   /// Passes on that a rank is gone, unless that is known. Any thread.
   void tell_gone(const GoneRank& gone);
   /// The ranks without a connection here that peers have told to be gone since the last time. Any thread.
@@ -104,6 +105,7 @@ class ControlLinks final : public Task {
   std::size_t ends_known() const { return ends_known_.load(std::memory_order_acquire); }
   struct Heard {
     bool lately = false;  ///< it has given a sign of life
+    bool now = false;     ///< and no beat of it is missing
     std::string at;       ///< the address of its end of the connection
   };
   /// None: there is no connection to it. Any thread.
@@ -141,10 +143,12 @@ class ControlLinks final : public Task {
   void believe(Link& link, const Bytes& head, const Bytes& text);
   void believe_alive(Link& link, ControlFrame kind, const Bytes& words);
   bool believe_summary(Link& link, const Bytes& words);
+  bool believe_wait(const Link& link, const Bytes& words);
   bool believe_calls(const Link& link, const Bytes& words);
   void believe_end(Link& link, const RankEnd& end);
   bool believe_hearsay(const Bytes& text);
   void pass_on();
+  void tell_open(ControlFrame kind, std::span<const std::byte> text);
   void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();

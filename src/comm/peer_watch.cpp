@@ -85,6 +85,8 @@ bool PeerWatch::advance() {
       look_for_exec(*communicator, watched);
     }
     if (auto* const comparison = communicator->comparison()) comparison->tell();
+    if (const auto& control = communicator->members().control)
+      control->tell_wait(header(*communicator, communicator->rank()).waits.load(std::memory_order_relaxed));
     look_for_loss_of_large_packets(*communicator);
   }
   if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())

@@ -129,6 +129,10 @@ Result<void> GpuCall::poll_peers() {
   return waits_for_own_thread(communicator_.rank(), missing, waited_ns);
 }
 
+Rank GpuCall::waits_for() const {
+  return arrived_ ? launch_group().missing(communicator_.rank()) : -1;
+}
+
 std::string GpuCall::where() const {
   std::string text =
       fmt::format("{} on GPU {}", call_text(request_.signature()), gpu_context(communicator_)->gpu->ordinal());

@@ -28,6 +28,7 @@ class GpuCall final : public Operation {
   /// Errors: remote (a rank left), timeout (this thread waits for a rank that it drives itself).
   Result<void> poll_peers() override;
   std::string where() const override;
+  Rank waits_for() const override;
 
  private:
   LaunchGroup& launch_group() const { return *gpu_context(communicator_)->launch_group; }

@@ -144,11 +144,19 @@ Result<void> GpuPeerCall::poll_peers() {
   return look_at_descriptors(communicator_, sequence_, state_ == State::done);
 }
 
+Rank GpuPeerCall::waits_for() const {
+  if (busy_) return -1;
+  if (state_ == State::publish) return communicator_.lines().last_to_come();
+  if (state_ == State::gather) return gathered_;
+  if (state_ != State::run || next_ >= setup_.plan->plan.actions.size()) return -1;
+  return setup_.plan->plan.actions[next_].peer;
+}
+
 std::string GpuPeerCall::where() const {
   std::string text = fmt::format("{} #{} on GPU {}", call_text(request_.signature()), sequence_,
                                  gpu_context(communicator_)->gpu->ordinal());
   if (busy_) return text + ", waiting for the GPU";
-  if (state_ == State::publish) return text + communicator_.lines().held_up_by();
+  if (state_ == State::publish) return text + fmt::format(", waiting for rank {}", waits_for());
   if (state_ == State::gather) return text + fmt::format(", waiting for the call of rank {}", gathered_);
   if (state_ != State::run || next_ >= setup_.plan->plan.actions.size()) return text;
   const Action& action = setup_.plan->plan.actions[next_];

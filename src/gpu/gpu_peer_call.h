@@ -31,6 +31,7 @@ class GpuPeerCall final : public Operation {
   /// Errors: invalid_usage (a mismatch), remote (a rank left), cuda (the error of a kernel).
   Result<void> poll_peers() override;
   std::string where() const override;
+  Rank waits_for() const override;
 
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 

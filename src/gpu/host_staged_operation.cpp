@@ -37,6 +37,10 @@ Result<void> HostStagedCollective::poll_peers() {
   return call_ ? call_->poll_peers() : Result<void>();
 }
 
+Rank HostStagedCollective::waits_for() const {
+  return call_ ? call_->waits_for() : -1;
+}
+
 std::string HostStagedCollective::where() const {
   return call_ ? call_->where() : not_come(communicator_);
 }
@@ -69,6 +73,10 @@ Result<Progress> HostStagedTransfers::advance() {
 
 Result<void> HostStagedTransfers::poll_peers() {
   return transfers_ ? transfers_->poll_peers() : Result<void>();
+}
+
+Rank HostStagedTransfers::waits_for() const {
+  return transfers_ ? transfers_->waits_for() : -1;
 }
 
 std::string HostStagedTransfers::where() const {

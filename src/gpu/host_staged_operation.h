@@ -25,6 +25,7 @@ class HostStagedCollective final : public Operation {
   Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override;
   std::string where() const override;
+  Rank waits_for() const override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
   void abandon(const Error& reason) override;
 
@@ -46,6 +47,7 @@ class HostStagedTransfers final : public Operation {
   Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override;
   std::string where() const override;
+  Rank waits_for() const override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:

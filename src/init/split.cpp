@@ -162,8 +162,13 @@ std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
   return under_way() != nullptr ? under_way()->poll_set(items) : 0;
 }
 
+Rank Regroup::waits_for() const {
+  return under_way() != nullptr ? under_way()->waits_for() : -1;
+}
+
 std::string Regroup::where() const {
-  return "making a communicator from another";
+  const Rank rank = waits_for();
+  return "making a communicator from another" + (rank < 0 ? "" : fmt::format(", waiting for rank {}", rank));
 }
 
 SplitByColor::SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options)

@@ -22,6 +22,7 @@ class Regroup : public Operation {
   WhileWaiting while_waiting() const final { return options_.while_waiting; }
   Result<void> poll_peers() final;
   std::string where() const final;
+  Rank waits_for() const final;
   std::int64_t poll_set(std::vector<PollItem>& items) const final;
 
   /// Valid after `done`; null for a rank that is in no new communicator.

@@ -56,7 +56,7 @@ std::string PeerProcess::stat() const {
 
 /// T: stopped by a signal; t: stopped by a debugger.
 bool PeerProcess::is_stopped() const {
-  return stat().starts_with('T') && !ended();
+  return shows_stops() && stat().starts_with('T') && !ended();
 }
 
 bool PeerProcess::is_ending() const {

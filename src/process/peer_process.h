@@ -29,6 +29,8 @@ class PeerProcess {
 
   /// Whether /proc shows that the process is stopped. If not, only its silence can reveal it.
   bool shows_stops() const { return proc_pid_ > 0; }
+  /// Whether /proc shows that it is stopped now, by a signal and not by a debugger. Any thread.
+  bool is_stopped() const;
   /// Whether /proc shows that the process is being ended: its descriptors are closed first, and on a loaded machine it
   /// is seen to have ended much later.
   bool is_ending() const;
@@ -40,7 +42,6 @@ class PeerProcess {
  private:
   int watched() const { return seen_.pidfd ? seen_.pidfd.get() : seen_.connected.get(); }
   std::string stat() const;
-  bool is_stopped() const;
   std::string run_time() const;
 
   SeenProcess seen_;

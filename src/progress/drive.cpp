@@ -48,6 +48,12 @@ bool advance_all(std::span<Operation*> operations, std::optional<Error>& first) 
   return moved;
 }
 
+/// Limits are from milliseconds to hours.
+std::string seconds_text(std::int64_t ns) {
+  const double seconds = static_cast<double>(ns) * 1e-9;
+  return seconds < 1 ? fmt::format("{:.2g} s", seconds) : fmt::format("{:.1f} s", seconds);
+}
+
 WhileWaiting first_meanwhile(std::span<Operation* const> operations) {
   for (auto* operation : operations) {
     const auto* communicator = operation->communicator();
@@ -164,11 +170,24 @@ Result<void> Waiter::look() {
   looked_ns_ = now;
   for (auto* operation : operations_) {
     if (operation == nullptr) continue;
-    if (auto* const communicator = operation->communicator()) communicator->note_wait(now);
+    if (auto* const communicator = operation->communicator()) say_wait(*communicator, *operation, now);
     TUTTI_TRY(operation->poll_peers());
   }
   if (now >= next_report_ns_) report_stall(now - since_ns_);
   return check_limit(now);
+}
+
+void Waiter::say_wait(Communicator& communicator, const Operation& operation, std::int64_t now) {
+  if (std::ranges::find(told_, &communicator) == told_.end()) {
+    told_.push_back(&communicator);
+    communicator.begin_wait();
+  }
+  communicator.note_wait(now, operation.waits_for());
+}
+
+void Waiter::say_moved() {
+  for (Communicator* const communicator : told_) communicator->end_wait();
+  told_.clear();
 }
 
 Result<void> Waiter::check_limit(std::int64_t now) {
@@ -176,9 +195,11 @@ Result<void> Waiter::check_limit(std::int64_t now) {
     if (operation == nullptr || operation->communicator() == nullptr) continue;
     const CallLimit limit = operation->limit().value_or(operation->communicator()->call_limit());
     if (limit.ms == 0 || now - since_ns_ < limit.ms * 1'000'000) continue;
+    const Holdup holdup = held_up_by(*operation->communicator(), operation->waits_for());
     Error late{.code = Code::timeout,
-               .what = fmt::format("no progress for {:.1f} s ({}) in {}", static_cast<double>(now - since_ns_) * 1e-9,
-                                   limit.from, operation->where())};
+               .what = fmt::format("no progress for {} ({}) in {}{}", seconds_text(now - since_ns_), limit.from,
+                                   operation->where(), holdup.words),
+               .peer = holdup.rank};
     operation->communicator()->fail(late);
     return late;
   }
@@ -187,10 +208,12 @@ Result<void> Waiter::check_limit(std::int64_t now) {
 
 void Waiter::report_stall(std::int64_t waited_ns) {
   next_report_ns_ += std::max<std::int64_t>(waited_ns, 1'000'000'000);
-  for (auto* operation : operations_)
-    if (operation != nullptr && operation->communicator() != nullptr)
-      process_.log.warn(operation->communicator()->who(), "{:.1f} s in {}", static_cast<double>(waited_ns) * 1e-9,
-                        operation->where());
+  for (auto* operation : operations_) {
+    auto* const communicator = operation == nullptr ? nullptr : operation->communicator();
+    if (communicator == nullptr) continue;
+    process_.log.warn(communicator->who(), "{:.1f} s in {}{}", static_cast<double>(waited_ns) * 1e-9,
+                      operation->where(), held_up_by(*communicator, operation->waits_for()).words);
+  }
 }
 
 /// Marks the doorbell as asleep on the first call, and sleeps on the second, after another round of advances. So that

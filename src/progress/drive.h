@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "call/operation.h"
 #include "process/process.h"
@@ -29,6 +30,7 @@ class Waiter {
   void reset() {
     rounds_ = 0;
     yielding_since_ns_ = 0;
+    if (!told_.empty()) say_moved();
     if (armed_ != nullptr) disarm();
   }
   /// To be called after each round of advances without progress: waits a little, longer each time. Errors: as
@@ -45,6 +47,8 @@ class Waiter {
   void sleep();
   void disarm();
   void report_stall(std::int64_t waited_ns);
+  void say_wait(Communicator& communicator, const Operation& operation, std::int64_t now);
+  void say_moved();
 
   Process& process_;
   std::span<Operation* const> operations_;
@@ -58,6 +62,7 @@ class Waiter {
   std::int64_t since_ns_ = 0;  // blocked since
   std::int64_t looked_ns_ = 0;
   std::int64_t next_report_ns_ = 0;
+  std::vector<Communicator*> told_;  // whose ranks have been told for whom this one waits
 };
 
 }  // namespace tutti

@@ -116,6 +116,11 @@ std::int64_t Batch::poll_set(std::vector<PollItem>& items) const {
   return until;
 }
 
+Rank Batch::waits_for() const {
+  if (collective_) return collective_->waits_for();
+  return transfers_ ? transfers_->waits_for() : -1;
+}
+
 std::string Batch::where() const {
   if (collective_) return collective_->where();
   return transfers_ ? transfers_->where() : "its turn";

@@ -31,6 +31,7 @@ class Batch final : public Operation {
   std::optional<CallLimit> limit() const override { return limit_; }
   Result<void> poll_peers() override;
   std::string where() const override;
+  Rank waits_for() const override;
   const void* leased() const override { return leased_; }
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 

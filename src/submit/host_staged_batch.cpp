@@ -163,6 +163,11 @@ Result<void> HostStagedBatch::poll_peers() {
   return failed(waits_for_own_thread(communicator_->rank(), rank, now - since_ns_));
 }
 
+Rank HostStagedBatch::waits_for() const {
+  const Item* const item = next();
+  return item != nullptr && item->begun ? missing() : -1;
+}
+
 std::string HostStagedBatch::where() const {
   const Item* const item = next();
   if (item == nullptr) return "the end of a group";

@@ -32,6 +32,7 @@ class HostStagedBatch final : public Operation {
   /// Errors: remote (a rank left), timeout (this thread waits for a rank that it drives itself).
   Result<void> poll_peers() override;
   std::string where() const override;
+  Rank waits_for() const override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:

@@ -27,6 +27,7 @@ class InOrder final : public Operation {
   Communicator* communicator() override { return parts_.front()->communicator(); }
   Result<void> poll_peers() override { return current().poll_peers(); }
   std::string where() const override { return current().where(); }
+  Rank waits_for() const override { return current().waits_for(); }
   std::int64_t poll_set(std::vector<PollItem>& items) const override { return current().poll_set(items); }
 
  private:

@@ -74,19 +74,21 @@ Result<void> CallDescriptors::look() {
   return {};
 }
 
-std::string CallDescriptors::held_up_by() const {
-  const auto rank = static_cast<int>(std::ranges::min_element(seen_) - seen_.begin());
-  const std::uint64_t at = last(rank).sequence;
-  return fmt::format(", waiting for rank {}, {}", rank,
-                     at == 0 ? "which has made no call" : fmt::format("whose last call is #{}", at));
+int CallDescriptors::last_to_come() const {
+  return static_cast<int>(std::ranges::min_element(seen_) - seen_.begin());
+}
+
+std::uint64_t CallDescriptors::last_sequence(int rank) const {
+  std::uint64_t last = 0;
+  for (std::uint64_t place = 0; place < limits::call_descriptors; ++place) {
+    const std::uint64_t sequence = at(rank, place).sequence.load(std::memory_order_acquire);
+    if (sequence % limits::call_descriptors == place) last = std::max(last, sequence);
+  }
+  return last;
 }
 
 CallMark CallDescriptors::last(int rank) const {
-  CallMark last;
-  for (std::uint64_t place = 0; place < limits::call_descriptors; ++place) {
-    const std::uint64_t sequence = at(rank, place).sequence.load(std::memory_order_acquire);
-    if (sequence % limits::call_descriptors == place) last.sequence = std::max(last.sequence, sequence);
-  }
+  CallMark last{.sequence = last_sequence(rank), .signature = {}};
   // The last descriptor stays valid until this rank makes more calls; an earlier one may be overwritten at any moment.
   if (last.sequence > 0) last.signature = at(rank, last.sequence).signature;
   return last;

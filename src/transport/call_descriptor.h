@@ -171,8 +171,10 @@ class CallDescriptors {
     return std::ranges::all_of(seen_, [this](std::uint64_t seen) { return seen >= published_; });
   }
   std::uint64_t published() const { return published_; }
-  /// Who keeps this rank from entering a call, for people: ", waiting for rank 1, whose last call is #315".
-  std::string held_up_by() const;
+  /// The rank that is most calls behind: it keeps this one from entering a call.
+  int last_to_come() const;
+  /// The number of the last call that a rank has published; 0: none. Any thread.
+  std::uint64_t last_sequence(int rank) const;
   /// The last descriptor published by a rank, which may be ahead of this one. Sequence 0 where there is none, or where
   /// the rank shows a sequence number that does not belong in its ring.
   CallMark last(int rank) const;

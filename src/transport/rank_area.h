@@ -61,6 +61,7 @@ struct AreaHeader {
   std::atomic<std::uint32_t> answers;  ///< counts its answers to this rank's questions
   std::atomic<std::uint32_t> beats;    ///< counts the beats of the rank's service thread
   std::atomic<std::uint32_t> traced;   ///< 1: a debugger is attached, so the rank may be silent
+  std::atomic<std::uint32_t> waits;    ///< for which rank it waits in a call: see comm/waits.h
   std::atomic<std::uint32_t> gave_up;  ///< rights to reach memory of other processes: see given_up_rights.h
   std::array<char, 2048> message;      ///< text of the error; written before state
 

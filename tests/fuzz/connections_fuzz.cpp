@@ -200,6 +200,7 @@ std::vector<std::string> fuzz_examples() {
   hearsay.add({.rank = 0, .left = true});
   const Bytes heard = hearsay.write();
   life.raw(frame(RankState::open, 6, {reinterpret_cast<const char*>(heard.data()), heard.size()}));
+  life.raw(frame(RankState::open, 7, std::string(4, '\3')));
   life.raw(frame(RankState::failed, 0, end_text("rank 3/4 lost")));
   ByteWriter greeted;
   greeted.raw(data);

@@ -1,5 +1,7 @@
 // Limits on waiting, of a communicator and of single calls: a call that waits in vain ends with a sentence that names
 // the rank it waited for and where the limit was set; others keep theirs.
+#include <signal.h>
+
 #include <array>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@ constexpr int long_ms = 3'600'000;
 struct Setup {
   Layout layout;
   const char* transport;
+  bool hosts = false;  ///< each process is on a host of its own, as far as it can tell
 };
 
 class TimeLimits : public ::testing::TestWithParam<Setup> {
@@ -137,13 +140,104 @@ TEST_P(TimeLimits, NameTheRankThatIsManyCallsBehind) {
       EXPECT_TRUE(fails(result, tuttiTimeout, "tuttiCommSetTimeout", comm));
       const std::string words = tuttiGetLastError(comm);
       // Rank 1 on a loaded machine alone.
-      EXPECT_TRUE(words.find(", waiting for rank 2, whose last call is #") != words.npos ||
-                  words.find(", waiting for rank 1, whose last call is #") != words.npos)
+      EXPECT_TRUE(words.find("the last call of rank 2 is #") != words.npos ||
+                  words.find("the last call of rank 1 is #") != words.npos)
           << words;
     }
     ASSERT_TRUE(seat.meet());
     (void)tuttiCommDestroy(comm);
   });
+}
+
+class TimeLimitsOfFour : public ::testing::TestWithParam<Setup> {
+ protected:
+  static Team team() {
+    Team team{.ranks = 4,
+              .layout = GetParam().layout,
+              .environment = {std::string("TUTTI_TRANSPORT=") + GetParam().transport, "TUTTI_DEBUG=NONE",
+                              "TUTTI_SILENCE_MS=60000"}};
+    if (GetParam().hosts)
+      team.environment_of = [](int rank) { return std::vector{fmt::format("TUTTI_HOSTID=host {}", rank)}; };
+    return team;
+  }
+  /// Rank 0's limit is so long that all ranks have begun and told for whom they wait, on a loaded machine, too.
+  static tuttiComm_t start(Seat& seat, int limit_ms) {
+    const auto comm = seat.init_one();
+    EXPECT_EQ(run_call({.count = 10, .seed = 1}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(seat.rank() != 0 || ok(tuttiCommSetTimeout(comm, static_cast<int>(limit_ms * patience()))));
+    EXPECT_TRUE(seat.meet());
+    return comm;
+  }
+  /// From the rank before this one.
+  static tuttiResult_t receive(Seat& seat, tuttiComm_t comm) {
+    float x = 0;
+    return tuttiRecv(&x, 1, tuttiFloat32, (seat.rank() + seat.ranks() - 1) % seat.ranks(), comm, nullptr);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TimeLimitsOfFour,
+                         ::testing::Values(Setup{Layout::threads, "auto"}, Setup{Layout::processes, "slots"},
+                                           Setup{Layout::processes, "socket"},
+                                           Setup{.layout = Layout::processes, .transport = "auto", .hosts = true}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}{}", name(test.param.layout), test.param.transport,
+                                              test.param.hosts ? "_hosts" : "");
+                         });
+
+/// Rank 1 makes no call. In a barrier over sockets ranks wait for ranks that wait themselves, and in a chain of
+/// receives rank 0 waits for rank 3, that one for rank 2, and rank 2 for rank 1.
+TEST_P(TimeLimitsOfFour, NameTheRankThatHoldsUpAllOthers) {
+  launch_ranks(team(), [](Seat& seat) {
+    for (const bool barrier : {true, false}) {
+      const auto comm = start(seat, 5 * short_ms);
+      if (seat.rank() != 1) {
+        const auto result = barrier ? tuttiBarrier(comm, nullptr) : receive(seat, comm);
+        EXPECT_TRUE(fails(result, tuttiTimeout, "rank 1 waits in no call", comm));
+        EXPECT_TRUE(
+            fails(result, tuttiTimeout, barrier ? "the last call of rank 1 is #1" : "rank 2 waits for rank 1", comm));
+      }
+      ASSERT_TRUE(seat.meet());
+      (void)tuttiCommDestroy(comm);
+    }
+  });
+}
+
+TEST_P(TimeLimitsOfFour, TellOfRanksThatWaitForEachOther) {
+  launch_ranks(team(), [](Seat& seat) {
+    const auto comm = start(seat, 5 * short_ms);
+    EXPECT_TRUE(
+        fails(receive(seat, comm), tuttiTimeout,
+              "rank 3 waits for rank 2, rank 2 waits for rank 1, rank 1 waits for rank 0, so they wait for each "
+              "other",
+              comm));
+    ASSERT_TRUE(seat.meet());
+    (void)tuttiCommDestroy(comm);
+  });
+}
+
+/// What it last said is that it waits for rank 0, and so it seems that all wait for each other.
+TEST_P(TimeLimitsOfFour, NameARankThatIsStopped) {
+  if (GetParam().layout == Layout::threads) GTEST_SKIP() << "all would be stopped";
+  constexpr std::size_t done = 4;
+  Workers workers(team(), [](Seat& seat) {
+    const auto comm = start(seat, 20 * short_ms);
+    seat.board().raise(static_cast<std::size_t>(seat.rank()), 1);
+    const auto result = receive(seat, comm);
+    if (seat.rank() == 0) {
+      // Over sockets as across hosts, nobody looks into /proc.
+      const bool remote = GetParam().hosts || GetParam().transport == std::string("socket");
+      const std::string stopped = remote ? "rank 1 gives no sign of life" : "rank 1 is stopped";
+      EXPECT_TRUE(fails(result, tuttiTimeout, "rank 2 waits for rank 1, " + stopped, comm));
+      seat.board().raise(done, 1);
+    }
+    ASSERT_TRUE(seat.meet());
+    (void)tuttiCommDestroy(comm);
+  });
+  for (std::size_t rank = 0; rank < 4; ++rank) ASSERT_TRUE(workers.board().wait_for(rank, 1));
+  ASSERT_EQ(::kill(workers.pid_of(1), SIGSTOP), 0);
+  EXPECT_TRUE(workers.board().wait_for(done, 1));
+  ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
+  EXPECT_TRUE(workers.finish());
 }
 
 TEST_P(TimeLimits, OfOneCallAreSetBeforeIt) {

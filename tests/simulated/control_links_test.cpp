@@ -246,16 +246,17 @@ TEST_F(OneLink, AnEndThatIsCutShortIsNone) {
 /// The numbers next to those that exist, and far from them.
 TEST_F(OneLink, AStateOrKindThatDoesNotExistEndsTheConnection) {
   const auto state = [](std::uint32_t number) { return static_cast<RankState>(number); };
+  constexpr auto after_last = static_cast<std::uint32_t>(ControlFrame::last) + 1;
   for (const auto& [told, kind] : {std::pair(state(8), 0u),
                                    {state(~0u), 0u},
                                    {state(0x8000'0001), 0u},
                                    {state(0), 0u},
                                    {RankState::lost, 0u},
                                    {RankState::damaged, 0u},
-                                   {RankState::open, 7u},
+                                   {RankState::open, after_last},
                                    {RankState::open, 256u},
                                    {RankState::open, ~0u},
-                                   {RankState::closed, 7u}}) {
+                                   {RankState::closed, after_last}}) {
     mirror_ = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
     open();
     say(told, kind, std::string(17, '\0'));
@@ -300,6 +301,36 @@ TEST_F(OneLink, WhoIsAskedTellsWhatItHasCalled) {
   EXPECT_EQ(theirs->header().calls.load()->hash, asking.hash);
   EXPECT_EQ(mine->header().calls.load()->hash, last.hash);
   EXPECT_EQ(mine->header().calls.load()->sequence(), last.sequence());
+}
+
+/// Told when it changes, and to nobody who does not read: the word of then, once it does.
+TEST_F(OneLink, ForWhomARankWaitsIsTold) {
+  open();
+  const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+  EXPECT_EQ(theirs->header().waits.load(), waits::unknown);
+  auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
+  for (const std::uint32_t word : {waits::for_nobody, waits::for_rank(0), waits::for_rank(1'000'000), waits::unknown}) {
+    for (int again = 0; again < 10'000; ++again) {
+      own_->tell_wait(again % 2 == 0 ? word : waits::for_rank(7));
+      own_->tell_wait(word);
+    }
+    for (int turn = 0; turn < 1'000 && theirs->header().waits.load() != word; ++turn) {
+      own_->tell_wait(word);
+      other->advance();
+      own_->advance();
+      system_.poll({}, ms);
+    }
+    EXPECT_EQ(theirs->header().waits.load(), word);
+  }
+  EXPECT_FALSE(lost());
+}
+
+/// A word of the wrong length.
+TEST_F(OneLink, AWaitThatIsNoneEndsTheConnection) {
+  open();
+  say(RankState::open, static_cast<std::uint32_t>(ControlFrame::waits), std::string(3, '\0'));
+  run(1'000);
+  EXPECT_TRUE(lost());
 }
 
 TEST_F(OneLink, CallsAreToldInAsManyFramesAsTheyNeed) {

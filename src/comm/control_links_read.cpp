@@ -1,0 +1,129 @@
+// What peers say on the control connections: checked, and written into their mirrored headers.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/enumeration.h"
+#include "comm/control_links.h"
+
+namespace tutti {
+namespace {
+
+Error nonsense() {
+  return {.code = Code::invalid_argument, .what = "it sent an invalid control message"};
+}
+
+}  // namespace
+
+/// A frame is a head of fixed length, whose last number is the length of the text that follows.
+void ControlLinks::read(Link& link) {
+  const auto sent = link.wire.flush();  // handled only after all data received before the end is read
+  for (;;) {
+    std::size_t wanted = ControlFrames::head_bytes;
+    if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
+    if (link.head && wanted > ControlFrames::text_max) return end(link, nonsense());
+    auto bytes = link.wire.take(wanted);
+    if (!bytes) return end(link, bytes.error());
+    if (!*bytes) return sent ? void() : end(link, sent.error());
+    if (link.head) {
+      believe(link, *link.head, **bytes);
+      if (link.ended) return;
+      link.head.reset();
+    } else {
+      link.head = **std::move(bytes);
+    }
+  }
+}
+
+void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
+  ByteReader reader(head);
+  const auto state = enumerator<RankState>(reader.number<std::uint32_t>());
+  const auto kind = enumerator<ControlFrame>(reader.number<std::uint32_t>());
+  link.silent_ns = 0;
+  link.unanswered = 0;
+  link.heard = true;
+  if (!state || !kind) return end(link, nonsense());
+  if (state == RankState::open) return believe_alive(link, *kind, text);
+  const auto told = RankEnd::decode(*state, text);
+  const bool ends = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
+  if (!told || !ends) return end(link, nonsense());
+  believe_end(link, *told);
+}
+
+void ControlLinks::believe_end(Link& link, const RankEnd& end) {
+  if (std::exchange(link.said, true)) return;
+  end.write(link.mirror->header());
+  if (end.ends_all && !announced_) return;  // so it does for this rank, which will say so
+  const bool left = end.state == RankState::closed;
+  if (heard_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
+}
+
+/// Ranks at the other end of a connection speak for themselves: what they said before they left may be on its way.
+bool ControlLinks::believe_hearsay(const Bytes& text) {
+  const auto told = Hearsay::read(text);
+  if (!told) return false;
+  for (GoneRank& gone : heard_.merge(*told)) {
+    if (std::ranges::find(links_, gone.rank, &Link::rank) == links_.end()) gone_.push_back(std::move(gone));
+    news_ = true;
+  }
+  return true;
+}
+
+void ControlLinks::believe_alive(Link& link, ControlFrame kind, const Bytes& words) {
+  bool sound = true;
+  switch (kind) {
+    case ControlFrame::calls: sound = believe_calls(link, words); break;
+    case ControlFrame::hearsay: sound = believe_hearsay(words); break;
+    case ControlFrame::summary: sound = believe_summary(link, words); break;
+    case ControlFrame::ask:
+      sound = believe_summary(link, words);
+      if (sound) answer(link);
+      break;
+    case ControlFrame::answered:
+      sound = believe_summary(link, words);
+      link.mirror->header().answers.fetch_add(1, std::memory_order_release);
+      break;
+    case ControlFrame::waits: sound = believe_wait(link, words); break;
+    case ControlFrame::beating:
+    case ControlFrame::traced: link.traced = kind == ControlFrame::traced; break;
+  }
+  if (!sound) end(link, nonsense());
+}
+
+bool ControlLinks::believe_summary(Link& link, const Bytes& words) {
+  CallSummary theirs;
+  if (words.size() != sizeof theirs) return false;
+  std::memcpy(&theirs, words.data(), sizeof theirs);
+  link.mirror->header().calls.store(theirs);
+  return true;
+}
+
+bool ControlLinks::believe_wait(const Link& link, const Bytes& words) {
+  if (words.size() != sizeof(std::uint32_t)) return false;
+  link.mirror->header().waits.store(ByteReader(words).number<std::uint32_t>(), std::memory_order_relaxed);
+  return true;
+}
+
+/// Answers with the summary of this rank's calls. A call that is being added counts as not made yet.
+void ControlLinks::answer(Link& link) {
+  if (!history_ || announced_) return;
+  std::optional<CallSummary> own = history_->last();
+  if (!own) own = history_->find(history_->latest() - 1);
+  link.wire.queue(
+      ControlFrames::frame(RankState::open, ControlFrame::answered, ControlFrames::text(own.value_or(CallSummary{}))));
+  (void)link.wire.flush();
+}
+
+bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
+  if (words.size() % sizeof(CallMark) != 0) return false;
+  auto known = std::ranges::find(calls_, link.rank, &PeerCalls::rank);
+  if (known == calls_.end()) known = calls_.insert(calls_.end(), {.rank = link.rank, .marks = {}});
+  const std::size_t before = known->marks.size();
+  const std::size_t count = words.size() / sizeof(CallMark);
+  if (before + count > CallHistory::kept) return true;  // more than this rank can compare
+  known->marks.resize(before + count);
+  if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
+  return true;
+}
+
+}  // namespace tutti
