@@ -192,13 +192,20 @@ void RealSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
   for (std::size_t i = 0; i < items.size(); ++i) items[i].ready = ready > 0 && polled[i].revents != 0;
 }
 
+/// What the kernel's words for an address do not say.
+const char* why_no_address(int error, std::uint16_t port) {
+  if (error == EADDRINUSE && port == 0) return " (any port of net.ipv4.ip_local_port_range, and all are in use)";
+  if (error == EADDRNOTAVAIL) return " (no interface of this host has that address)";
+  return "";
+}
+
 Result<Socket> RealSystem::listen(const SocketAddress& at) {
   auto raw = TUTTI_TRY(to_raw(at));
   auto fd = TUTTI_TRY(open_socket(raw.storage.ss_family));
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (::bind(fd.get(), raw.get(), raw.bytes) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
-    return failed(fmt::format("listen on {}", text(at)));
+    return failed(fmt::format("listen on {}{}", text(at), why_no_address(errno, at.port)));
   return Socket(*this, fd.release());
 }
 

@@ -28,6 +28,7 @@ constexpr std::uint32_t question_mark = 0x74757431;  // "tut1"
 struct Question {
   std::uint32_t mark = question_mark;
   std::int32_t rank = 0;
+  std::int32_t ranks = 0;
 };
 
 }  // namespace
@@ -51,8 +52,8 @@ Result<UniqueId> read_answer(std::string_view packet) {
   return UniqueId::decode(packet.data() + 1);
 }
 
-std::string write_question(int rank) {
-  const Question question{.rank = rank};
+std::string write_question(int rank, int ranks) {
+  const Question question{.rank = rank, .ranks = ranks};
   std::string bytes(sizeof question, '\0');
   std::memcpy(bytes.data(), &question, sizeof question);
   return bytes;
@@ -113,12 +114,14 @@ bool IdServer::serve(const Connection& connection) {
   const auto got = ::recv(connection.fd.get(), &question, sizeof question, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   const auto rank = static_cast<std::size_t>(question.rank);
-  if (got != sizeof question || question.mark != question_mark || question.rank < 1 || rank >= answered_.size())
-    return false;
+  if (got != sizeof question || question.mark != question_mark || question.rank < 1) return false;
   // A packet of this size fits any socket buffer, so send neither blocks nor truncates.
   if (::send(connection.fd.get(), word_.data(), word_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(word_.size()))
     return false;
-  if (!answered_[rank]) --left_;
+  // One that was told of another number of ranks joins, and so all hear it. This server goes on for those.
+  const bool disagrees = static_cast<std::size_t>(question.ranks) != answered_.size() || rank >= answered_.size();
+  if (disagrees || answered_[rank]) return false;
+  --left_;
   answered_[rank] = true;
   return false;
 }

@@ -21,7 +21,7 @@ std::string write_answer(const Result<UniqueId>& id);
 Result<UniqueId> read_answer(std::string_view packet);
 
 /// The packet that a rank sends to ask for the answer.
-std::string write_question(int rank);
+std::string write_question(int rank, int ranks);
 
 /// Answers each of the other ranks, then ends, at the deadline at the latest. Refuses other users.
 class IdServer final : public Task {

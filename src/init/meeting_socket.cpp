@@ -34,9 +34,12 @@ constexpr const char* remedy =
     "jobs of one user on one host that start at the same time are told apart by TUTTI_JOB_ID (any text, the same for "
     "all ranks of one job) or TUTTI_COMM_ID";
 
+/// Jobs without a name are told apart by their sizes, too. Ranks of a job with a name that were told of different sizes
+/// are to meet: rank 0 says what is wrong.
 Result<std::string> job_digest(const LaunchInfo& launch, int nth) {
+  const bool named = launch.job_named();
   const std::string text =
-      fmt::format("{}|{}|{}|{}|{}", ::geteuid(), launch.job_named() ? "job" : "kin", launch.job, launch.ranks, nth);
+      fmt::format("{}|{}|{}|{}|{}", ::geteuid(), named ? "job" : "kin", launch.job, named ? 0 : launch.ranks, nth);
   auto digest = TUTTI_TRY(sha256(std::as_bytes(std::span(text))));
   std::string job = "tutti-";
   for (int i = 0; i < 16; ++i) job += fmt::format("{:02x}", std::to_integer<unsigned>(digest[i]));
@@ -95,7 +98,9 @@ Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int
   auto sight = TUTTI_TRY(Search(system, launch, *job).look(deadline_ns));
   if (sight.own > 1)  // the count includes this one
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("another job of the same name is starting on this host: {}", remedy)};
+                 .what = fmt::format("another job of the same name is starting on this host, or rank 0 of this one was "
+                                     "started twice: {}",
+                                     remedy)};
   return listener;
 }
 
@@ -140,8 +145,9 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
 }
 
 /// Asks the server that was found. Nothing: it has gone.
-Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int rank, std::int64_t deadline_ns) {
-  const std::string question = write_question(rank);
+Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, const LaunchInfo& launch,
+                                    std::int64_t deadline_ns) {
+  const std::string question = write_question(launch.rank, launch.ranks);
   if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
     return std::optional<UniqueId>();
   PollItem item{.handle = fd.get(), .want_read = true};
@@ -178,7 +184,7 @@ Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std
     const std::int64_t seen_ns = sight.empty() ? 0 : now - seen_since_ns;
     const bool cousin = sight.own == 0 && sight.cousins == 1 && seen_ns >= cousin_after_ns;
     if (sight.own == 1 || cousin) {
-      auto id = TUTTI_TRY(ask(system, cousin ? sight.to_cousin : sight.to_own, launch.rank, deadline_ns));
+      auto id = TUTTI_TRY(ask(system, cousin ? sight.to_cousin : sight.to_own, launch, deadline_ns));
       if (id) return *std::move(id);
     } else if (seen_ns >= unclear_limit_ns) {
       return unclear(sight);
@@ -188,10 +194,10 @@ Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std
   }
   return Error{
       .code = Code::timeout,
-      .what = fmt::format("rank 0 of this {} job did not appear on this host; ranks on several hosts need "
+      .what = fmt::format("rank 0 of this {} job of {} ranks did not appear on this host; ranks on several hosts need "
                           "TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE), and TUTTI_COMM_ID where the launcher "
                           "gives no address",
-                          launch.launcher),
+                          launch.launcher, launch.ranks),
       .peer = 0};
 }
 

@@ -48,8 +48,9 @@ Found Variables::rank_and_ranks(const char* launcher, const char* rank, const ch
   if (!r || !n)
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("{} is set, but {} is not", r ? rank : ranks, r ? ranks : rank)};
-  if (*n < 1 || *r < 0 || *r >= *n)
-    return wrong(fmt::format("{}={} and {}={} do not fit together", rank, *r, ranks, *n));
+  if (*n < 1) return wrong(fmt::format("{}={}: a job has at least one rank", ranks, *n));
+  if (*r < 0 || *r >= *n)
+    return wrong(fmt::format("{}={} is not one of the ranks 0 to {} that {}={} gives", rank, *r, *n - 1, ranks, *n));
   LaunchInfo launch;
   launch.rank = *r;
   launch.ranks = *n;

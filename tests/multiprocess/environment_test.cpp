@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -272,7 +273,7 @@ TEST(Environment, MistakesAreNamed) {
   expect_refused({}, "TUTTI_RANK");
   expect_refused({"TUTTI_RANK=0"}, "TUTTI_NRANKS");
   expect_refused({"RANK=zero", "WORLD_SIZE=2"}, "RANK=\"zero\"");
-  expect_refused({"RANK=5", "WORLD_SIZE=2"}, "RANK=5 and WORLD_SIZE=2");
+  expect_refused({"RANK=5", "WORLD_SIZE=2"}, "RANK=5 is not one of the ranks 0 to 1 that WORLD_SIZE=2 gives");
   expect_refused({"TUTTI_RANK=two", "TUTTI_NRANKS=2"}, "TUTTI_RANK=two");
   expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=here"}, "TUTTI_COMM_ID=\"here\"");
   expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=127.0.0.1:99999"}, "99999");
@@ -284,6 +285,21 @@ TEST(Environment, MistakesAreNamed) {
   expect_refused(
       {"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=no..such..host:9", "TUTTI_COMM_SECRET=something long enough"},
       "no..such..host");
+}
+
+/// Rank 0 of two, and one that takes itself for one of three: what tells them how many they are differs.
+TEST(Environment, RanksToldOfDifferentNumbersHearSoAtOnce) {
+  const std::string name = "TUTTI_JOB_ID=" + job_name();
+  for (const int rank : {1, 2}) {
+    const auto begun = std::chrono::steady_clock::now();
+    const auto ended =
+        run({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", name}, {"TUTTI_RANK=" + number(rank), "TUTTI_NRANKS=3", name}});
+    for (const Ended& one : ended) {
+      EXPECT_EQ(one.status, 1);
+      EXPECT_NE(one.said.find("was told of"), std::string::npos) << one.said;
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15)) << "of a limit of 20 s";
+  }
 }
 
 TEST(Environment, AnotherSecretIsKeptOut) {

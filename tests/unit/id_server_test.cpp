@@ -72,7 +72,7 @@ std::string answer_to_this_user(const std::string& name, JobCall::Outcome outcom
   auto call = call_job(name);
   EXPECT_TRUE(call);
   EXPECT_EQ(call->outcome, outcome);
-  const std::string question = write_question(1);
+  const std::string question = write_question(1, 2);
   (void)::send(call->fd.get(), question.data(), question.size(), MSG_NOSIGNAL);  // it may have hung up already
   pollfd item{.fd = call->fd.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&item, 1, static_cast<int>(patient_ns / ms)), 1);
