@@ -106,6 +106,7 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
   if (auto admitted = roster.admit(*who, system.now_ns()); !admitted) {
     // The start of ranks that have all met does not fail because a further one comes.
     if (complete) return tell(member, admitted.error());
+    excused_ranks = std::max(excused_ranks, who->ranks);  // as many are to hear it
     return fail(std::move(admitted).error());
   }
   member.state = Member::State::waiting;

@@ -34,7 +34,8 @@ struct Question {
 }  // namespace
 
 std::string write_answer(const Result<UniqueId>& id) {
-  if (!id) return bad + id.error().text().substr(0, reason_bytes_max);
+  // One event has one code on all ranks.
+  if (!id) return std::string{bad, static_cast<char>(id.error().code)} + id.error().words().substr(0, reason_bytes_max);
   const auto bytes = id->encode();
   std::string word;
   word.reserve(1 + bytes.size());  // in one place, which the server wipes
@@ -44,9 +45,9 @@ std::string write_answer(const Result<UniqueId>& id) {
 }
 
 Result<UniqueId> read_answer(std::string_view packet) {
-  if (packet.starts_with(bad))
-    return Error{.code = Code::remote,
-                 .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};
+  if (packet.starts_with(bad) && packet.size() > 1)
+    return Error{.code = code_told(static_cast<unsigned char>(packet[1])),
+                 .what = "rank 0 could not open the meeting point: " + printable(packet.substr(2), reason_bytes_max)};
   if (!packet.starts_with(good) || packet.size() != 1 + sizeof(std::declval<UniqueId>().encode()))
     return Error{.code = Code::remote, .what = "rank 0's answer is not an id"};
   return UniqueId::decode(packet.data() + 1);
@@ -60,7 +61,7 @@ std::string write_question(int rank, int ranks) {
 }
 
 IdServer::IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns,
-                   OnStuck on_stuck)
+                   OnStuck on_stuck, OnTwin on_twin)
     : system_(system),
       listener_(std::move(listener)),
       word_(std::move(word)),
@@ -68,6 +69,7 @@ IdServer::IdServer(System& system, UniqueSocket listener, std::string word, int 
       left_(static_cast<std::size_t>(ranks) - 1),
       deadline_ns_(deadline_ns),
       on_stuck_(std::move(on_stuck)),
+      on_twin_(std::move(on_twin)),
       pause_(accept_pause_ns, accept_limit_ns) {}
 
 IdServer::~IdServer() {
@@ -109,12 +111,24 @@ void IdServer::cannot_accept(const Error& why) {
     std::exchange(on_stuck_, {})(why);
 }
 
+/// Which of two ranks 0 the others belong to cannot be told, so nobody gets an id.
+void IdServer::meet_twin() {
+  if (!on_twin_) return;
+  wipe(std::as_writable_bytes(std::span(word_)));
+  word_ = write_answer(std::exchange(on_twin_, {})());
+  left_ += answered_.size() - 1;  // those of the other one
+}
+
 bool IdServer::serve(const Connection& connection) {
   Question question;
   const auto got = ::recv(connection.fd.get(), &question, sizeof question, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   const auto rank = static_cast<std::size_t>(question.rank);
-  if (got != sizeof question || question.mark != question_mark || question.rank < 1) return false;
+  if (got != sizeof question || question.mark != question_mark || question.rank < 0) return false;
+  if (question.rank == 0) {
+    meet_twin();
+    return false;
+  }
   // A packet of this size fits any socket buffer, so send neither blocks nor truncates.
   if (::send(connection.fd.get(), word_.data(), word_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(word_.size()))
     return false;

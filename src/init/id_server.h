@@ -20,7 +20,7 @@ std::string write_answer(const Result<UniqueId>& id);
 /// Errors: rank 0's own error; remote (not an answer of rank 0).
 Result<UniqueId> read_answer(std::string_view packet);
 
-/// The packet that a rank sends to ask for the answer.
+/// The packet that a rank sends to ask for the answer; that of a rank 0 tells that there is another one.
 std::string write_question(int rank, int ranks);
 
 /// Answers each of the other ranks, then ends, at the deadline at the latest. Refuses other users.
@@ -28,8 +28,10 @@ class IdServer final : public Task {
  public:
   /// Receives, once, why no rank could be let in for two seconds in which one waited.
   using OnStuck = std::function<void(const Error&)>;
+  /// Called where another rank 0 of the same job has been started: the error that ranks hear from now on.
+  using OnTwin = std::function<Error()>;
   IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns,
-           OnStuck on_stuck = {});
+           OnStuck on_stuck = {}, OnTwin on_twin = {});
   ~IdServer() override;
 
   bool advance() override;
@@ -44,6 +46,7 @@ class IdServer final : public Task {
   void cannot_accept(const Error& why);
   /// False: the connection is finished, answered or not.
   bool serve(const Connection& connection);
+  void meet_twin();
 
   System& system_;
   UniqueSocket listener_;
@@ -52,6 +55,7 @@ class IdServer final : public Task {
   std::size_t left_;
   std::int64_t deadline_ns_;
   OnStuck on_stuck_;
+  OnTwin on_twin_;
   SpareDescriptor spare_;  ///< answers one rank after the other where there is no more
   AcceptPause pause_;
   std::list<Connection> connections_;

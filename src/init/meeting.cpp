@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 
@@ -88,8 +89,13 @@ Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int
   // A host often resolves its own name to an address that is useless to other hosts: 127.0.1.1.
   const std::string any = listening_address({"0.0.0.0", hosts->front()});
   const SocketAddress at{.host = is_numeric(launch.root->host) ? hosts->front() : any, .port = launch.root->port};
-  TUTTI_TRY(open_root(process, at, id.secret, {}, std::max(1, launch.ranks)));
-  return id;
+  auto opened = open_root(process, at, id.secret, {}, std::max(1, launch.ranks));
+  if (opened) return id;
+  if (opened.error().sys_errno == EADDRINUSE)
+    return std::move(opened).error().during(
+        "the address of rank 0 is taken, by another job, another program or a second "
+        "rank 0 of this one: set TUTTI_COMM_ID to a free port");
+  return std::move(opened).error();
 }
 
 /// The launcher's key-value space; null if there is none to use, with `why` set if there should have been one.

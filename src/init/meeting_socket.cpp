@@ -89,19 +89,36 @@ class Search {
   std::set<std::string> others_;  ///< of other users; not called again
 };
 
-/// Binds first, then checks: of two jobs that start together, at least one sees the other.
+Error twin_error() {
+  return {.code = Code::invalid_usage,
+          .what = fmt::format("another job of the same name is starting on this host, or rank 0 of this one was "
+                              "started twice: {}",
+                              remedy)};
+}
+
+/// Tells each rank 0 of this name of the others. Its own is among those that hear it, and about to end.
+Result<void> tell_twins(const LaunchInfo& launch, const std::string& job) {
+  const std::string word = write_question(/*rank=*/0, launch.ranks);
+  for (const std::string& name : TUTTI_TRY(listeners_for_job(job))) {
+    const auto call = TUTTI_TRY(call_job(name));
+    if (call.outcome != JobCall::Outcome::connected) continue;
+    if (!launch.job_named() && kin_of(call.pid) != Kin::sibling) continue;
+    (void)::send(call.fd.get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  return {};
+}
+
+/// Binds first, then checks: of two jobs that start together, at least one sees the other. It ends both, or ranks of
+/// the one would meet those of the other.
 Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   auto job = job_digest(launch, nth);
   if (!job) return std::move(job).error();
   auto listener = listen_for_job(*job);
   if (!listener) return listener;
   auto sight = TUTTI_TRY(Search(system, launch, *job).look(deadline_ns));
-  if (sight.own > 1)  // the count includes this one
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("another job of the same name is starting on this host, or rank 0 of this one was "
-                                     "started twice: {}",
-                                     remedy)};
-  return listener;
+  if (sight.own <= 1) return listener;  // the count includes this one
+  TUTTI_TRY(tell_twins(launch, *job));
+  return twin_error();
 }
 
 /// Where the socket was refused: gives the reason to the ranks that ask within two seconds, if there is a socket now.
@@ -132,8 +149,16 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
       root->excuse(/*rank=*/0, ranks, why);
       process.service.wake();
     };
+  const auto self = std::make_shared<std::weak_ptr<const Task>>();
+  const auto on_twin = [&process, on_stuck, self] {
+    Error why = twin_error();
+    if (on_stuck) on_stuck(why);
+    if (const auto server = self->lock()) process.pending_closes.add(server);  // ranks may be about to ask
+    return why;
+  };
   auto server = std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks,
-                                           deadline_ns, std::move(on_stuck));
+                                           deadline_ns, on_stuck, on_twin);
+  *self = server;
   if (auto added = process.service.add(server); !added) {
     if (id) return std::move(added).error();
     (void)drive_for_a_while(process.system, *server);  // there is no service thread, which may be the reason
@@ -194,9 +219,10 @@ Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std
   }
   return Error{
       .code = Code::timeout,
-      .what = fmt::format("rank 0 of this {} job of {} ranks did not appear on this host; ranks on several hosts need "
-                          "TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE), and TUTTI_COMM_ID where the launcher "
-                          "gives no address",
+      .what = fmt::format("rank 0 of this {} job of {} ranks did not appear on this host. The number of ranks, "
+                          "TUTTI_JOB_ID, TUTTI_COMM_ID and TUTTI_COMM_SECRET must be equal on all ranks; ranks on "
+                          "several hosts need TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE), and TUTTI_COMM_ID where "
+                          "the launcher gives no address",
                           launch.launcher, launch.ranks),
       .peer = 0};
 }

@@ -291,6 +291,7 @@ TEST(Environment, MistakesAreNamed) {
 TEST(Environment, RanksToldOfDifferentNumbersHearSoAtOnce) {
   const std::string name = "TUTTI_JOB_ID=" + job_name();
   for (const int rank : {1, 2}) {
+    SCOPED_TRACE(rank);
     const auto begun = std::chrono::steady_clock::now();
     const auto ended =
         run({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", name}, {"TUTTI_RANK=" + number(rank), "TUTTI_NRANKS=3", name}});
@@ -300,6 +301,17 @@ TEST(Environment, RanksToldOfDifferentNumbersHearSoAtOnce) {
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15)) << "of a limit of 20 s";
   }
+}
+
+/// Neither knows which ranks are its own.
+TEST(Environment, TwoRanksZeroEndEachOther) {
+  const Environment zero = {"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_JOB_ID=" + job_name()};
+  const auto begun = std::chrono::steady_clock::now();
+  for (const Ended& one : run({zero, zero})) {
+    EXPECT_EQ(one.status, 1);
+    EXPECT_NE(one.said.find("rank 0 of this one was started twice"), std::string::npos) << one.said;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15)) << "of a limit of 20 s";
 }
 
 TEST(Environment, AnotherSecretIsKeptOut) {
