@@ -47,7 +47,7 @@ class Operation {
   /// Describes what the operation is doing and for which rank it waits. For stall reports and timeouts.
   virtual std::string where() const { return {}; }
 
-  /// That rank; −1: none, or it cannot tell which.
+  /// That rank; −1: none, or it cannot tell which; any_rank: whichever comes first.
   virtual Rank waits_for() const { return -1; }
 
   /// Adds handles to sleep on; if there are any, they replace the doorbell. Returns the latest time (now_ns) for the

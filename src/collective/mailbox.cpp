@@ -302,8 +302,8 @@ std::optional<Error> Mailbox::silence_of(Rank source) {
 
 Rank Mailbox::peer_of(const Message& message) {
   const std::lock_guard lock(mutex_);
-  static_assert(MessageEnvelope::any == -1);
-  return message.send ? message.to : message.envelope.source;
+  if (message.send) return message.to;
+  return message.envelope.source == MessageEnvelope::any ? any_rank : message.envelope.source;
 }
 
 std::string Mailbox::waits_where() const {

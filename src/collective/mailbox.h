@@ -64,7 +64,7 @@ class Mailbox final : public Background {
   std::optional<MessageEnvelope> probe_to_the_end(Rank source, int tag);
 
   void poll_set(std::vector<PollItem>& items);
-  /// For whom the message waits; −1: any rank.
+  /// For whom the message waits; perhaps any_rank.
   Rank peer_of(const Message& message);
   /// Looks for ranks that have left, ended or failed, once more at what has come from them, and then whether a message
   /// still needs them: the error of that. A receive from any rank needs one that is left.

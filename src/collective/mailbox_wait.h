@@ -65,7 +65,7 @@ class MailboxProbe final : public Operation {
     return communicator_.failure();
   }
   std::string where() const override { return "a probe"; }
-  Rank waits_for() const override { return source_ == MessageEnvelope::any ? -1 : source_; }
+  Rank waits_for() const override { return source_ == MessageEnvelope::any ? any_rank : source_; }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
     mailbox_.poll_set(items);
     return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;

@@ -127,7 +127,8 @@ void Communicator::note_wait(std::int64_t now_ns, Rank for_whom) {
 
 void Communicator::end_wait() {
   if (waiting_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
-  members_.area->area.header().waits.store(waits::for_nobody, std::memory_order_relaxed);
+  // After the state of a communicator that has failed: see Waiter::check_limit.
+  members_.area->area.header().waits.store(waits::for_nobody, std::memory_order_release);
 }
 
 std::int64_t Communicator::nap_until(bool awaited) const {

@@ -21,8 +21,8 @@ constexpr std::int64_t debugger_ns = 1'000'000'000;  // between looks for one
 constexpr std::int64_t late_ns = 400'000'000;        // ranks are lost so much later; a cut one way is told 0.45 s late
 constexpr int call_share = 4;                        // of silence_ns, until a rank is called
 constexpr std::int64_t tick_ns = 50'000'000;         // looks while a rank is late
-constexpr int beats_until_silent = 3;                // until the last words of a peer count for less
 constexpr std::int64_t slack_ns = 20'000'000;        // a thread that may run wakes this much late
+
 /// Why the rank at the other end of a connection that ended with `error` is lost.
 std::string words_for(const Error& error) {
   switch (error.sys_errno) {
@@ -237,9 +237,12 @@ std::optional<ControlLinks::Heard> ControlLinks::hears(int rank) {
   if (link == links_.end()) return std::nullopt;
   if (link->ended) return Heard{};
   const auto there = system_.peer_address(link->wire.socket());
-  const bool beats_late = beat_ns_ != 0 && link->silent_ns >= beats_until_silent * beat_ns_;
+  // Since the last look nothing has come, or there would have been another.
+  const std::int64_t since_ns = std::min(system_.now_ns(), look_planned_ns_) - looked_ns_;
+  const std::int64_t silent_ns = link->silent_ns + std::max<std::int64_t>(0, since_ns);
+  const bool beat_is_late = beat_ns_ != 0 && silent_ns >= beat_ns_ + tick_ns;
   return Heard{.lately = !link->said && link->silent_ns < silence_ns_ / 2,
-               .now = !link->said && !beats_late,
+               .silent_ns = beat_is_late ? silent_ns : 0,
                .at = there ? there->host : ""};
 }
 

@@ -104,9 +104,9 @@ class ControlLinks final : public Task {
   /// Of how many ranks the end is known here; grows. Any thread.
   std::size_t ends_known() const { return ends_known_.load(std::memory_order_acquire); }
   struct Heard {
-    bool lately = false;  ///< it has given a sign of life
-    bool now = false;     ///< and no beat of it is missing
-    std::string at;       ///< the address of its end of the connection
+    bool lately = false;         ///< it has given a sign of life
+    std::int64_t silent_ns = 0;  ///< for how long nothing has come of it; 0: no beat is missing
+    std::string at;              ///< the address of its end of the connection
   };
   /// None: there is no connection to it. Any thread.
   std::optional<Heard> hears(int rank);

@@ -17,7 +17,7 @@ constexpr std::size_t links_shown = 4;  // of a longer chain: its first ones, an
 
 std::uint32_t told_by(const Communicator& communicator, Rank rank) {
   return communicator.members().peers[static_cast<std::size_t>(rank)].area.header().waits.load(
-      std::memory_order_relaxed);
+      std::memory_order_acquire);
 }
 
 /// Whom `rank` waits for; empty: nobody, or it is not known. What a peer shows is checked.
@@ -33,8 +33,9 @@ std::optional<std::uint64_t> last_call_before_own(const Communicator& communicat
   if (communicator.comparison() == nullptr) {
     last = communicator.lines().last_sequence(rank);
   } else {
-    const auto told = communicator.members().peers[static_cast<std::size_t>(rank)].area.header().calls.load();
-    if (!told) return std::nullopt;
+    const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
+    const auto told = peer.area.header().calls.load();
+    if (!told || (peer.remote() && told->sequence() == 0)) return std::nullopt;  // it may not have told yet
     last = told->sequence();
   }
   return last < communicator.entered() ? std::optional(last) : std::nullopt;
@@ -46,7 +47,8 @@ std::string silence_text(const Communicator& communicator, Rank rank) {
   if (peer.process && peer.process->is_stopped()) return fmt::format("rank {} is stopped (state T in /proc)", rank);
   if (!peer.remote()) return "";
   const auto heard = communicator.members().control->hears(rank);
-  return heard && !heard->now ? fmt::format("rank {} gives no sign of life", rank) : "";
+  if (!heard || heard->silent_ns == 0) return "";
+  return fmt::format("nothing has come from rank {} for {:.1f} s", rank, static_cast<double>(heard->silent_ns) * 1e-9);
 }
 
 bool is_known(const Communicator& communicator, Rank rank) {
@@ -58,7 +60,9 @@ bool is_known(const Communicator& communicator, Rank rank) {
 std::string end_text(const Communicator& communicator, Rank rank) {
   if (!is_known(communicator, rank)) return "";
   std::vector<std::string> said;
-  if (told_by(communicator, rank) == waits::for_nobody && communicator.device() == nullptr)
+  const std::uint32_t told = told_by(communicator, rank);
+  if (told == waits::for_any_rank) said.push_back(fmt::format("rank {} waits for any rank", rank));
+  if (told == waits::for_nobody && communicator.device() == nullptr)
     said.push_back(fmt::format("rank {} waits in no call of this communicator", rank));
   if (const auto last = last_call_before_own(communicator, rank))
     said.push_back(*last == 0 ? fmt::format("rank {} has made no collective call", rank)

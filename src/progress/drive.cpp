@@ -7,6 +7,7 @@
 
 #include "base/uncancelled.h"
 #include "comm/communicator.h"
+#include "comm/peer_failure.h"
 #include "progress/access_lease.h"
 
 #if defined(__x86_64__)
@@ -200,6 +201,9 @@ Result<void> Waiter::check_limit(std::int64_t now) {
                .what = fmt::format("no progress for {} ({}) in {}{}", seconds_text(now - since_ns_), limit.from,
                                    operation->where(), holdup.words),
                .peer = holdup.rank};
+    // A rank whose own limit has just ended waits no more, and has named the culprit while it did.
+    if (auto told = failure_of_any(*operation->communicator()); told && told->code == Code::timeout)
+      late = *std::move(told);
     operation->communicator()->fail(late);
     return late;
   }

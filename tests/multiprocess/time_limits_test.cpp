@@ -226,7 +226,7 @@ TEST_P(TimeLimitsOfFour, NameARankThatIsStopped) {
     if (seat.rank() == 0) {
       // Over sockets as across hosts, nobody looks into /proc.
       const bool remote = GetParam().hosts || GetParam().transport == std::string("socket");
-      const std::string stopped = remote ? "rank 1 gives no sign of life" : "rank 1 is stopped";
+      const std::string stopped = remote ? "nothing has come from rank 1 for " : "rank 1 is stopped";
       EXPECT_TRUE(fails(result, tuttiTimeout, "rank 2 waits for rank 1, " + stopped, comm));
       seat.board().raise(done, 1);
     }
