@@ -5,15 +5,14 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "base/printable.h"
+#include "init/id_server.h"
 #include "init/meeting.h"
 #include "net/digest.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::string_view good = "id:";
-constexpr std::string_view bad = "error:";
+constexpr std::string_view mark = "answer:";
 
 std::string to_hex(std::span<const char> bytes) {
   std::string hex;
@@ -34,15 +33,12 @@ std::optional<std::string> from_hex(std::string_view hex) {
   return bytes;
 }
 
-Result<UniqueId> read_answer(std::string_view word) {
-  const auto bytes = word.starts_with(good)  ? from_hex(word.substr(good.size()))
-                     : word.starts_with(bad) ? from_hex(word.substr(bad.size()))
-                                             : std::nullopt;
-  if (bytes && word.starts_with(bad))
-    return Error{.code = Code::remote, .what = "rank 0 could not open the meeting point: " + printable(*bytes, 400)};
-  if (!bytes || bytes->size() != sizeof(std::declval<UniqueId>().encode()))
-    return Error{.code = Code::remote, .what = "the text that rank 0 gave to the launcher is not an id"};
-  return UniqueId::decode(bytes->data());
+Result<UniqueId> read(std::string_view word) {
+  auto bytes = word.starts_with(mark) ? from_hex(word.substr(mark.size())) : std::nullopt;
+  if (!bytes) return Error{.code = Code::remote, .what = "the text that rank 0 gave to the launcher is no answer"};
+  auto id = read_answer(*bytes);
+  wipe(std::as_writable_bytes(std::span(*bytes)));
+  return id;
 }
 
 }  // namespace
@@ -54,21 +50,16 @@ Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int
   Result<UniqueId> id = UniqueId();
   if (rank == 0) {
     id = make();
-    std::string word;
-    if (id) {
-      word = std::string(good) + to_hex(id->encode());
-    } else {
-      word = std::string(bad) + to_hex(std::string_view(id.error().text()).substr(0, 400));
-    }
+    const std::string word = std::string(mark) + to_hex(write_answer(id));
     if (auto put = space.put(key, word, deadline_ns); !put) return about(std::move(put).error());
   }
   if (auto met = space.fence(deadline_ns); !met) return about(std::move(met).error());
   if (rank == 0) return id;
   auto word = space.get(0, key, deadline_ns);
   if (!word) return about(std::move(word).error());
-  auto read = read_answer(*word);
-  if (!read) return about(std::move(read).error());
-  return read;
+  auto told = read(*word);
+  if (!told) return about(std::move(told).error());
+  return told;
 }
 
 }  // namespace tutti

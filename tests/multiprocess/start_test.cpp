@@ -108,7 +108,7 @@ TEST(Starts, TheReasonWhyRank0DoesNotListenIsToldToTheOthers) {
       EXPECT_TRUE(fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiSystemError, "Too many open files"));
     } else {
       EXPECT_TRUE(
-          fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiRemoteError, "rank 0 could not open the meeting point: "));
+          fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiSystemError, "rank 0 could not open the meeting point: "));
     }
   });
 }

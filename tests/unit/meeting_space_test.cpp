@@ -61,6 +61,7 @@ TEST(MeetInSpace, TheOthersHearWhyThereIsNone) {
   EXPECT_EQ(first.error().code, Code::system);
   auto second = meet_in_space(space, 1, 0, 0, refuse);
   ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::system) << "one event, one code";
   EXPECT_NE(second.error().what.find("no port is left; really = none"), std::string::npos) << second.error().what;
 }
 
@@ -79,9 +80,10 @@ TEST(MeetInSpace, AnythingElseIsNoId) {
   std::map<std::string, std::string> values;
   Shelf space(values);
   const auto never = []() -> Result<UniqueId> { return Error{.what = "not asked"}; };
-  const std::string damaged = "id:" + std::string(256, '0');
-  for (const std::string& word : {std::string(), std::string("id:"), std::string("id:0"), std::string("id:zz"), damaged,
-                                  damaged + "00", std::string("hello"), std::string("error:x")}) {
+  const std::string good = "answer:69", bad = "answer:65";  // the first byte: i, e
+  const std::string damaged = good + std::string(256, '0');
+  for (const std::string& word : {std::string(), std::string("answer:"), good, good + "0", good + "zz", damaged,
+                                  damaged + "00", std::string("hello"), bad, bad + "x", bad + "ff", bad + "00"}) {
     values["tutti-0"] = word;
     EXPECT_FALSE(meet_in_space(space, 1, 0, 0, never)) << word;
   }
