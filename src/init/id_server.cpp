@@ -20,6 +20,7 @@ constexpr std::size_t reason_bytes_max = 400;
 constexpr std::size_t connections_max = 64;
 constexpr int let_in_at_once = 256;  // further connections wait for the next turn: the service thread has other tasks
 constexpr std::int64_t question_limit_ns = 2'000'000'000;
+constexpr std::int64_t twin_linger_ns = 3'000'000'000;  // as the end of a process waits for it
 constexpr std::int64_t accept_pause_ns = 10'000'000;
 constexpr std::int64_t accept_limit_ns = 2'000'000'000;
 
@@ -117,6 +118,8 @@ void IdServer::meet_twin() {
   wipe(std::as_writable_bytes(std::span(word_)));
   word_ = write_answer(std::exchange(on_twin_, {})());
   left_ += answered_.size() - 1;  // those of the other one
+  // Not for as long as ranks may come: a job that is started once more is not to find this one.
+  deadline_ns_ = std::min(deadline_ns_, system_.now_ns() + twin_linger_ns);
 }
 
 bool IdServer::serve(const Connection& connection) {

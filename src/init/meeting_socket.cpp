@@ -150,12 +150,14 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
       process.service.wake();
     };
   const auto self = std::make_shared<std::weak_ptr<const Task>>();
-  const auto on_twin = [&process, on_stuck, self] {
-    Error why = twin_error();
-    if (on_stuck) on_stuck(why);
-    if (const auto server = self->lock()) process.pending_closes.add(server);  // ranks may be about to ask
-    return why;
-  };
+  IdServer::OnTwin on_twin;
+  if (id)
+    on_twin = [&process, on_stuck, self] {
+      Error why = twin_error();
+      on_stuck(why);
+      if (const auto server = self->lock()) process.pending_closes.add(server);  // ranks may be about to ask
+      return why;
+    };
   auto server = std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks,
                                            deadline_ns, on_stuck, on_twin);
   *self = server;

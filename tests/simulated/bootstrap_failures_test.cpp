@@ -150,6 +150,27 @@ TEST_F(SimulatedBootstrap, DifferencesAreNamedToAll) {
   });
 }
 
+/// Two have heard that they disagree, and were told of two ranks and of three: the third is still to hear it.
+TEST_F(SimulatedBootstrap, AllOfTheLargerNumberHearThatNumbersDiffer) {
+  for_each_seed({}, [](BootstrapWorld& world) {
+    const auto add = [&](int rank, int of) {
+      auto who = world.who(rank);
+      who.ranks = of;
+      world.add(who);
+    };
+    world.open_root();
+    add(0, 2);
+    add(1, 3);
+    world.run_until_settled();
+    const std::int64_t late_ns = world.elapsed_ns() + 2'500 * BootstrapWorld::ms;
+    while (world.elapsed_ns() < late_ns) world.turn();
+    add(2, 3);
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes) expect_error(outcome, Code::invalid_usage, "was told of");
+    EXPECT_LE(world.outcomes.back().at_ns, late_ns + 1 * s);
+  });
+}
+
 /// Somebody goes at any time: whoever still waits for it hears so, nobody hears anything else.
 TEST_F(SimulatedBootstrap, LostRankIsNamedToThoseWhoWait) {
   for_each_seed({}, [this](BootstrapWorld& world) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "init/job_sockets.h"
@@ -25,7 +26,7 @@ const std::string word = "the word of rank 0";
 /// A server for one other rank, and the thread that drives it as the service thread would.
 class Serving {
  public:
-  Serving() {
+  explicit Serving(IdServer::OnTwin on_twin = {}) : on_twin_(std::move(on_twin)) {
     const std::string job = "tutti-test-id-" + std::to_string(::getpid());
     auto listener = listen_for_job(job);
     EXPECT_TRUE(listener);
@@ -50,7 +51,7 @@ class Serving {
  private:
   void drive(UniqueSocket listener) {
     System& system = real_system();
-    IdServer server(system, std::move(listener), word, /*ranks=*/2, begin_ns_ + 2 * patient_ns);
+    IdServer server(system, std::move(listener), word, /*ranks=*/2, begin_ns_ + 2 * patient_ns, {}, on_twin_);
     std::vector<PollItem> items;
     while (!stop_ && !done_) {
       items.clear();
@@ -61,18 +62,19 @@ class Serving {
   }
 
   std::string name_;
+  const IdServer::OnTwin on_twin_;
   const std::int64_t begin_ns_ = real_system().now_ns();
   std::atomic<bool> stop_ = false;
   std::atomic<bool> done_ = false;
   std::thread thread_;
 };
 
-/// What rank 1 hears, asking as the user of this process; nothing where the server hangs up.
-std::string answer_to_this_user(const std::string& name, JobCall::Outcome outcome) {
+/// What rank 1 of two hears, asking as the user of this process; nothing where the server hangs up.
+std::string answer_to_this_user(const std::string& name, JobCall::Outcome outcome, int rank = 1, int ranks = 2) {
   auto call = call_job(name);
   EXPECT_TRUE(call);
   EXPECT_EQ(call->outcome, outcome);
-  const std::string question = write_question(1, 2);
+  const std::string question = write_question(rank, ranks);
   (void)::send(call->fd.get(), question.data(), question.size(), MSG_NOSIGNAL);  // it may have hung up already
   pollfd item{.fd = call->fd.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&item, 1, static_cast<int>(patient_ns / ms)), 1);
@@ -94,6 +96,36 @@ TEST(IdServer, TellsAnotherUserNothing) {
   });
   EXPECT_FALSE(serving.done());
   EXPECT_EQ(answer_to_this_user(serving.name(), JobCall::Outcome::connected), word);
+  EXPECT_TRUE(serving.finish());
+}
+
+/// One that was told of another number of ranks gets the id too, to join and to say so. The server waits for its own.
+TEST(IdServer, AnswersRanksThatDisagree) {
+  const Serving serving;
+  EXPECT_EQ(answer_to_this_user(serving.name(), JobCall::Outcome::connected, 1, 3), word);
+  EXPECT_EQ(answer_to_this_user(serving.name(), JobCall::Outcome::connected, 2, 3), word);
+  EXPECT_EQ(answer_to_this_user(serving.name(), JobCall::Outcome::connected, -1, 3), "");
+  EXPECT_FALSE(serving.done());
+  EXPECT_EQ(answer_to_this_user(serving.name(), JobCall::Outcome::connected), word);
+  EXPECT_TRUE(serving.finish());
+}
+
+/// From then on all ranks hear the error, those of both, and the server ends soon.
+TEST(IdServer, GivesNobodyAnIdOnceThereAreTwoRanksZero) {
+  std::atomic<int> told = 0;
+  const Serving serving([&told] {
+    ++told;
+    return Error{.code = Code::invalid_usage, .what = "two of them"};
+  });
+  for (int time = 0; time < 2; ++time)
+    EXPECT_EQ(answer_to_this_user(serving.name(), JobCall::Outcome::connected, 0), "") << "no question";
+  for (int time = 0; time < 2; ++time) {
+    const auto heard = read_answer(answer_to_this_user(serving.name(), JobCall::Outcome::connected));
+    ASSERT_FALSE(heard);
+    EXPECT_EQ(heard.error().code, Code::invalid_usage);
+    EXPECT_NE(heard.error().what.find("two of them"), std::string::npos) << heard.error().what;
+  }
+  EXPECT_EQ(told, 1);
   EXPECT_TRUE(serving.finish());
 }
 
