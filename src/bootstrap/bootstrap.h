@@ -64,7 +64,7 @@ class BootstrapRoot final : public Task {
   void excuse(int rank, int ranks, const Error& why, bool linger = true);
   /// True while ranks of other processes are connected and still need the root, and for three seconds after the start
   /// has failed while ranks are on their way that do not know why, and cannot know but by the root. Any thread.
-  bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
+  bool awaited() const;
   /// Whether this is the root of the ranks that know `secret`.
   bool is_of(const Secret& secret) const;
   /// Advice for the user, added to the error about two processes that claim one rank.
@@ -77,7 +77,6 @@ class BootstrapRoot final : public Task {
   struct State;
   explicit BootstrapRoot(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
-  std::atomic<bool> awaited_ = false;
 };
 
 /// Gathers one blob of every rank on every rank, any number of times. A state machine that is advanced.

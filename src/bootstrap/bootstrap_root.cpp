@@ -50,7 +50,9 @@ void BootstrapRoot::State::fail(Error error) {
   const std::int64_t now = failed_ns = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;
   end_ns = std::max(since + limits.init_ms * ms, now) + farewell_limit_ns;
-  // A rank of this process is told last: it may end the process, and then the others would not get the message.
+  // A rank of this process is told last: it may end the process at once, before this thread goes on, and then the others
+  // would not get the message.
+  awaited.store(true, std::memory_order_relaxed);
   for (const bool here : {false, true})
     for (Member& member : members)
       if (member.wire.socket() && member.here == here) tell(member, *failure);
@@ -171,6 +173,10 @@ SocketAddress BootstrapRoot::address() const {
   return state_->at;
 }
 
+bool BootstrapRoot::awaited() const {
+  return state_->awaited.load(std::memory_order_relaxed);
+}
+
 bool BootstrapRoot::is_of(const Secret& secret) const {
   return equal_in_constant_time(state_->secret, secret);
 }
@@ -184,7 +190,7 @@ void BootstrapRoot::excuse(int rank, int ranks, const Error& why, bool linger) {
   const std::lock_guard lock(state_->mutex);
   state_->excuses_from_here.push_back(std::move(said));
   if (!linger) state_->others_know = true;
-  awaited_.store(true, std::memory_order_relaxed);
+  state_->awaited.store(true, std::memory_order_relaxed);
 }
 
 bool BootstrapRoot::advance() {
@@ -201,7 +207,7 @@ bool BootstrapRoot::advance() {
   const bool awaited = std::ranges::any_of(state.members, [](const auto& member) { return !member.here; });
   {
     const std::lock_guard lock(state.mutex);
-    awaited_.store(awaited || state.lingers() || !state.excuses_from_here.empty(), std::memory_order_relaxed);
+    state.awaited.store(awaited || state.lingers() || !state.excuses_from_here.empty(), std::memory_order_relaxed);
   }
   return !state.finished();
 }

@@ -113,6 +113,7 @@ struct BootstrapRoot::State {
   std::int64_t failed_ns = 0;             ///< when the start failed
   int excused_ranks = 0;                  ///< the number of ranks, as far as ranks that cannot take part have said it
   std::atomic<bool> others_know = false;  ///< the reason of a failure, by other ways
+  std::atomic<bool> awaited = false;      ///< see BootstrapRoot::awaited
   std::mutex mutex;                       ///< guards what follows
   std::vector<bootstrap::Excused> excuses_from_here;
   std::int64_t reported_since_ns = -1;  ///< start of the wait that has been reported

@@ -18,9 +18,10 @@ namespace {
 
 constexpr std::int64_t s = 1'000'000'000;
 
-/// The real one; says after each challenge that it has left.
+/// The real one; says before each send that it is about to be made, and after each challenge that it has left.
 class PromptSystem final : public System {
  public:
+  std::function<void()> sending = {};
   std::function<void()> challenged = {};
 
   std::int64_t now_ns() override { return real_.now_ns(); }
@@ -36,6 +37,7 @@ class PromptSystem final : public System {
   Result<Socket> accept(Socket& listener) override { return real_.accept(listener); }
   Result<Socket> connect(const SocketAddress& to) override { return real_.connect(to); }
   Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override {
+    if (sending) sending();
     auto moved = real_.send(socket, bytes);
     if (bytes.size() == handshake::challenge_bytes && challenged) challenged();
     return moved;
@@ -118,6 +120,40 @@ TEST(Acceptor, ARankThatProvesItselfAtOnceIsLetIn) {
   });
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, FrameKind::welcome);
+}
+
+/// Its thread may go on before the root's does, and rank 2, which has not called yet, can hear of the failure here alone.
+TEST(Acceptor, AProcessThatEndsOnceItsRankKnowsOfTheFailureIsAwaitedByOthers) {
+  Door door;
+  Bootstrap here(door.system, door.id, {.rank = 0, .ranks = 3}, {});
+  here.exchange({});
+  Caller::await([&] {
+    EXPECT_TRUE(door.root->advance());
+    return !here.advance() || here.placed();
+  });
+  EXPECT_TRUE(door.root->advance());
+  EXPECT_FALSE(door.root->awaited()) << "nobody else has called";
+  Caller lost(door.id, 1);
+  int sent = 0;
+  door.system.challenged = [&] {  // all that rank 1 ever sends, so that one advance reads it
+    lost.prove(door.id.secret);
+    lost.wire.queue(frame(FrameKind::join, bootstrap::write_join({.rank = 1, .ranks = 3})));
+    ASSERT_TRUE(*lost.wire.flush());
+    lost.wire = Wire(real_system(), Socket());
+    door.system.sending = [&] {
+      ++sent;
+      EXPECT_TRUE(door.root->awaited());
+    };
+  };
+  Caller::await([&] {
+    EXPECT_TRUE(door.root->advance());
+    return sent > 0;
+  });
+  door.system.sending = nullptr;
+  const auto told = here.advance();
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().peer, 1) << told.error().text();
+  EXPECT_TRUE(door.root->awaited());
 }
 
 /// An address that answers too late is given up for another one, and no stranger for that.
