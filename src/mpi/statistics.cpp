@@ -8,9 +8,11 @@ namespace tutti::mpi {
 namespace {
 
 constexpr std::array<std::string_view, function_count> names = {
-    "barrier",        "bcast",    "gather",    "gatherv",   "scatter", "scatterv",  "allgather",
-    "allgatherv",     "alltoall", "alltoallv", "alltoallw", "reduce",  "allreduce", "reduce_scatter_block",
-    "reduce_scatter", "scan",     "exscan"};
+    "barrier",
+#define FUNCTION(Name, name, ...) #name,
+#include "mpi/functions.inc"
+#undef FUNCTION
+};
 
 constexpr std::array<std::string_view, outcome_count> words = {"tutti",
                                                                "one rank",

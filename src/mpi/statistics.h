@@ -10,24 +10,11 @@ namespace tutti::mpi {
 
 enum class Function {
   barrier,
-  bcast,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  allgather,
-  allgatherv,
-  alltoall,
-  alltoallv,
-  alltoallw,
-  reduce,
-  allreduce,
-  reduce_scatter_block,
-  reduce_scatter,
-  scan,
-  exscan
+#define FUNCTION(Name, name, ...) name,
+#include "mpi/functions.inc"
+#undef FUNCTION
 };
-inline constexpr int function_count = 17;
+inline constexpr int function_count = static_cast<int>(Function::exscan) + 1;
 
 /// What became of a call. All ranks of a communicator come to the same.
 enum class Outcome {
