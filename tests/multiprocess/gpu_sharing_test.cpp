@@ -160,6 +160,7 @@ TEST(GpuSharing, MemoryThatAPeerCannotMap) {
     auto& fake = fake_cuda(library);
     if (seat.rank() == 1) fake.fail("cuIpcOpenMemHandle", cuda::status::out_of_memory, 0, /*for_ever=*/true);
     const int before = fake.calls("cuIpcOpenMemHandle");
+    if (!seat.meet()) return;  // a rank maps what its peer has offered before it calls itself
     const OneRank one(user, comm, seat.rank(), count);
     do {
       ASSERT_TRUE(ok(one.all_reduce()));
@@ -209,6 +210,7 @@ TEST(GpuSharing, FreedMemoryIsUnmapped) {
   in_two_processes(silent, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
     auto& fake = fake_cuda(library);
     const int before = fake.live().mapped;
+    if (!seat.meet()) return;
     const OneRank one(user, comm, seat.rank(), count);
     if (!until_mapped(seat, user, one)) return;
     EXPECT_EQ(fake.live().mapped - before, 2);
@@ -229,6 +231,7 @@ TEST(GpuSharing, ManyAllocations) {
   in_two_processes(always, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
     auto& fake = fake_cuda(library);
     const int before = fake.live().mapped;
+    if (!seat.meet()) return;
     const OneRank first(user, comm, seat.rank(), 10);
     for (int i = 0; i < 150; ++i) {
       const OneRank one(user, comm, seat.rank(), 10);
