@@ -1,19 +1,19 @@
 # The second proof: what it refuses, and what it proves, the plans of every algorithm.
 tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_proof LABELS unit proof)
 
-tutti_test(positions_test SOURCES unit/positions_test.cpp LIBS tutti_algorithms tutti_proof LABELS unit proof)
+tutti_test(positions_test SOURCES unit/positions_test.cpp LIBS tutti_choice tutti_proof LABELS unit proof)
 # Steps and bytes, a file for each group of families.
 foreach(group all_to_all exchange hierarchical prefix ring_tree rooted)
-  tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms tutti_proof LABELS unit proof)
+  tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_choice tutti_proof LABELS unit proof)
 endforeach()
 
 set(reference support/mutants.cpp support/mutant_trials.cpp support/reference_executor.cpp support/reference_calls.cpp
               support/reference_offers.cpp support/reference_values.cpp)
-tutti_test(mutant_test SOURCES contract/mutant_test.cpp ${reference} LIBS tutti_algorithms tutti_proof LABELS proof TIMEOUT 600)
+tutti_test(mutant_test SOURCES contract/mutant_test.cpp ${reference} LIBS tutti_choice tutti_proof LABELS proof TIMEOUT 600)
 tutti_test(offer_mutant_test SOURCES contract/offer_mutant_test.cpp support/offer_mutants.cpp ${reference}
-           LIBS tutti_algorithms tutti_proof LABELS proof TIMEOUT 600)
-tutti_test(residency_test SOURCES contract/residency_test.cpp ${reference} LIBS tutti_algorithms tutti_proof LABELS proof)
-tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_algorithms tutti_proof LABELS proof TIMEOUT 600)
+           LIBS tutti_choice tutti_proof LABELS proof TIMEOUT 600)
+tutti_test(residency_test SOURCES contract/residency_test.cpp ${reference} LIBS tutti_choice tutti_proof LABELS proof)
+tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_choice tutti_proof LABELS proof TIMEOUT 600)
 
 # In parts, for as many cores. Sanitizers see the same code with few ranks as with many.
 set(parts 4)

@@ -5,7 +5,7 @@ add_library(tutti_test_support STATIC
   support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/rdma.cpp support/reference_reduce.cpp)
 tutti_takes_fake_verbs(tutti_test_support)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
+target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_choice fmt::fmt GTest::gtest)
 set_target_properties(tutti_test_support PROPERTIES IS_TEST ON)
 
 # multiprocess/NAME_test.cpp becomes api_NAME_test: modules have tests of their own for some of these words.
@@ -65,7 +65,7 @@ foreach(test gpu_bodies gpu_counts gpu_flags gpu_flags_errors gpu_flags_graph gp
 endforeach()
 
 tutti_api_test(plan_file)
-target_link_libraries(api_plan_file_test PRIVATE tutti_formats)
+target_link_libraries(api_plan_file_test PRIVATE tutti_written_formats)
 tutti_api_test(odd_files)
 target_link_libraries(api_odd_files_test PRIVATE tutti_base)
 tutti_api_test(place)

@@ -6,6 +6,6 @@ if(NOT TUTTI_SANITIZE STREQUAL "thread")
   tutti_test(reduce_test SOURCES unit/reduce_test.cpp LIBS tutti_exec LABELS unit)
 endif()
 
-tutti_test(inviting_test SOURCES unit/inviting_test.cpp LIBS tutti_exec tutti_algorithms LABELS unit)
+tutti_test(inviting_test SOURCES unit/inviting_test.cpp LIBS tutti_exec tutti_choice LABELS unit)
 
-tutti_test(average_test SOURCES unit/average_test.cpp LIBS tutti_exec tutti_algorithms LABELS unit)
+tutti_test(average_test SOURCES unit/average_test.cpp LIBS tutti_exec tutti_choice LABELS unit)

@@ -1,12 +1,12 @@
 # Plans in other people's words, and the tool that prints, draws, proves and translates them. One thread, no waiting
 # (label proof).
 foreach(name msccl mistakes)
-  tutti_test(formats_${name}_test SOURCES unit/formats_${name}_test.cpp LIBS tutti_formats tutti_proof LABELS unit proof)
+  tutti_test(formats_${name}_test SOURCES unit/formats_${name}_test.cpp LIBS tutti_written_formats tutti_proof LABELS unit proof)
 endforeach()
-tutti_test(formats_export_test SOURCES unit/formats_export_test.cpp LIBS tutti_formats pugixml::pugixml LABELS unit proof)
+tutti_test(formats_export_test SOURCES unit/formats_export_test.cpp LIBS tutti_written_formats pugixml::pugixml LABELS unit proof)
 
 foreach(name msccl mscclpp)
-  tutti_fuzz(${name} LIBS tutti_formats LABELS proof CHANGES 30000)
+  tutti_fuzz(${name} LIBS tutti_written_formats LABELS proof CHANGES 30000)
 endforeach()
 
 if(TARGET tutti-plan)

@@ -25,9 +25,9 @@ set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 600 SKIP_RETURN_C
 # A sanitizer adds symbols and state of its own, so these ask plain builds only.
 if(NOT TUTTI_SANITIZE)
   set(archives)
-  foreach(module base plan algorithms transport exec kernels cuda tune net launch bootstrap process call comm progress
-                 collective gpu init submit
-                 formats formats_read simulator topology topology_graph topology_sources topology_search)
+  foreach(module base plan algorithms choice transport exec kernels cuda tune net launch bootstrap process call comm progress
+                 collective gpu init submit formats topology_graph topology_sources topology_search
+                 written_formats simulator pictures)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
   add_test(NAME exports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py exports
@@ -43,9 +43,10 @@ endif()
 
 # Every header compiles alone, the public one also as C99: one source per header, on demand (target tutti_headers).
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h ${PROJECT_SOURCE_DIR}/kernels/*.h)
+     ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h ${PROJECT_SOURCE_DIR}/analysis/*.h
+     ${PROJECT_SOURCE_DIR}/kernels/*.h)
 list(FILTER headers EXCLUDE REGEX "-inl\\.h$")  # these are parts of one source, read once per instruction set
-list(FILTER headers EXCLUDE REGEX "^src/mpi/")  # these need an mpi.h
+list(FILTER headers EXCLUDE REGEX "^adapters/mpi/")  # these need an mpi.h
 set(alone)
 foreach(header ${headers})
   string(MAKE_C_IDENTIFIER ${header} name)

@@ -1,6 +1,6 @@
 # Kernel bodies on the CPU: fibers with a weak memory, and real threads for ThreadSanitizer.
 add_library(tutti_test_kernels STATIC support/host_threads.cpp support/kernel_world.cpp)
-target_link_libraries(tutti_test_kernels PUBLIC tutti_exec tutti_algorithms GTest::gtest fmt::fmt)
+target_link_libraries(tutti_test_kernels PUBLIC tutti_exec tutti_choice GTest::gtest fmt::fmt)
 target_include_directories(tutti_test_kernels PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 set_target_properties(tutti_test_kernels PROPERTIES IS_TEST ON)
 target_compile_options(tutti_test_kernels PRIVATE -O1)  # each body for each type: half the time of -O2

@@ -71,7 +71,7 @@ class Tidy(unittest.TestCase):
         crowd = {f"src/net/a{i}.h": "// A.\n" for i in range(46)}
         lines = tidy(crowd)
         self.assertEqual(len(lines), 1, lines)
-        self.assertIn("src/net has 46 files", lines[0])
+        self.assertIn("src/net has 46 sources", lines[0])
 
     def test_keeps_the_public_header_at_the_boundary(self):
         self.one("src/plan/a.h", "// A.\n#include <tutti/tutti.h>\n", "must not include")

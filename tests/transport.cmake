@@ -6,8 +6,8 @@ tutti_test(socket_test SOURCES unit/socket_test.cpp LIBS tutti_transport tutti_s
 tutti_test(fifo_test SOURCES contract/fifo_test.cpp LIBS tutti_transport tutti_sim LABELS contract)
 tutti_test(broken_peer_test SOURCES contract/broken_peer_test.cpp LIBS tutti_transport LABELS contract)
 tutti_test(transport_test SOURCES multiprocess/transport_test.cpp LIBS tutti_transport LABELS multiprocess)
-tutti_test(socket_run_test SOURCES simulated/socket_run_test.cpp LIBS tutti_algorithms tutti_exec tutti_sim LABELS simulated)
-tutti_test(socket_end_test SOURCES simulated/socket_end_test.cpp LIBS tutti_algorithms tutti_exec tutti_sim LABELS simulated)
+tutti_test(socket_run_test SOURCES simulated/socket_run_test.cpp LIBS tutti_choice tutti_exec tutti_sim LABELS simulated)
+tutti_test(socket_end_test SOURCES simulated/socket_end_test.cpp LIBS tutti_choice tutti_exec tutti_sim LABELS simulated)
 
 # A libibverbs without hardware, for tests that take it.
 function(tutti_takes_fake_verbs)

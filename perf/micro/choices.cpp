@@ -1,9 +1,9 @@
 // The cost of choosing an algorithm: making the table of one collective, and looking it up.
 #include <benchmark/benchmark.h>
 
-#include "algorithms/choice.h"
-#include "algorithms/rank_plan.h"
-#include "algorithms/select.h"
+#include "choice/choice.h"
+#include "choice/rank_plan.h"
+#include "choice/select.h"
 #include "plan/fuse.h"
 
 namespace tutti {

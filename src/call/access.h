@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "algorithms/ways.h"
 #include "base/limits.h"
+#include "choice/ways.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/explain.h"
 #include "call/access.h"
+#include "choice/explain.h"
 #include "comm/given_up_rights.h"
 
 namespace tutti {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/machine.h"
 #include "base/host.h"
 #include "call/call_limit.h"
 #include "call/while_waiting.h"
+#include "choice/machine.h"
 #include "comm/control_links.h"
 #include "cuda/resources.h"
 #include "net/arrivals.h"

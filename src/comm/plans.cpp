@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/rank_plan.h"
-#include "algorithms/select.h"
+#include "choice/rank_plan.h"
+#include "choice/select.h"
 #include "plan/fuse.h"
 #include "plan/inviting.h"
 #include "plan/lower.h"

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "algorithms/choice.h"
-#include "algorithms/rank_order.h"
-#include "algorithms/ways.h"
+#include "choice/choice.h"
+#include "choice/rank_order.h"
+#include "choice/ways.h"
 #include "comm/autotune.h"
 #include "comm/channels.h"
 #include "comm/membership.h"

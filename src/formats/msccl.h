@@ -16,9 +16,4 @@ namespace tutti::formats {
 /// invalid_argument with line, gpu, tb and step.
 Result<Imported> import_msccl(std::string_view text, Rank root = 0);
 
-/// Writes the same form, out of place, with one channel: a thread block per peer and direction, and one for local work,
-/// so that every send is posted as early as its data allow. Errors: invalid_argument, if MSCCL has no such collective
-/// or the schedule cannot be made step by step (lowers_to slots).
-Result<std::string> export_msccl(const Schedule& schedule, std::string_view name);
-
 }  // namespace tutti::formats

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "algorithms/setting.h"
 #include "base/limits.h"
+#include "choice/setting.h"
 #include "cuda/engine.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "algorithms/choice.h"
+#include "choice/choice.h"
 
 namespace tutti {
 

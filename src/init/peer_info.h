@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/machine.h"
 #include "base/error.h"
 #include "base/fixed_text.h"
 #include "bootstrap/bootstrap.h"
+#include "choice/machine.h"
 #include "cuda/peer_memory.h"
 #include "net/digest.h"
 #include "net/peer_address.h"

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "algorithms/select.h"
 #include "base/build_id.h"
 #include "base/descriptors.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/uncancelled.h"
+#include "choice/select.h"
 #include "net/digest.h"
 #include "tune/keep.h"
 #include "tune/kept_choices.h"

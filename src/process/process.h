@@ -8,13 +8,13 @@
 #include <mutex>
 #include <string>
 
-#include "algorithms/choice.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/page_kind.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
 #include "bootstrap/shared_listener.h"
+#include "choice/choice.h"
 #include "launch/key_value_space.h"
 #include "net/connection_server.h"
 #include "net/own_addresses.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "algorithms/machine.h"
 #include "base/error.h"
+#include "choice/machine.h"
 
 namespace tutti {
 

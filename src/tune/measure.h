@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "algorithms/machine.h"
+#include "choice/machine.h"
 #include "tune/tune.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 // Measures which loop is the fastest for which pass.
 #pragma once
 
-#include "algorithms/machine.h"
+#include "choice/machine.h"
 #include "tune/sampler.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 // Measures how fast memory of another process is copied (CMA).
 #pragma once
 
-#include "algorithms/machine.h"
+#include "choice/machine.h"
 #include "tune/sampler.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 // Measures what a message over TCP costs this machine: system calls, copies, and the way through the network stack.
 #pragma once
 
-#include "algorithms/machine.h"
+#include "choice/machine.h"
 #include "tune/sampler.h"
 
 namespace tutti {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "algorithms/machine.h"
 #include "base/log.h"
+#include "choice/machine.h"
 #include "tune/keep.h"
 
 namespace tutti {

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "algorithms/algorithm.h"
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
-#include "proof/check.h"
 #include "support/environment.h"
 #include "support/mutant_trials.h"
 #include "support/mutants.h"

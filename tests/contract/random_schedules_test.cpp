@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
-#include "proof/check.h"
 #include "support/plan_text.h"
 #include "support/random_schedule.h"
 #include "support/seeds.h"

@@ -6,9 +6,9 @@
 #include <iostream>
 
 #include "algorithms/algorithm.h"
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
-#include "proof/check.h"
 #include "support/environment.h"
 #include "support/mutants.h"
 #include "support/reference_executor.h"

@@ -1,5 +1,6 @@
 // Any bytes as MSCCL XML.
 #include "algorithms/algorithm.h"
+#include "analysis/formats/msccl_export.h"
 #include "formats/msccl.h"
 #include "fuzz/entry.h"
 #include "fuzz/judge.h"

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "analysis/pictures/picture.h"
+#include "analysis/pictures/report.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/path.h"
-#include "topology/pictures/picture.h"
-#include "topology/pictures/report.h"
 #include "topology/search/placement.h"
 #include "topology/search/search.h"
 #include "topology/search/warnings.h"

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "algorithms/algorithm.h"
+#include "analysis/formats/msccl_export.h"
 #include "base/file.h"
 #include "formats/msccl.h"
 #include "support/call.h"

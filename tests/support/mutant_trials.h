@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/proof/check.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
-#include "proof/check.h"
 #include "support/reference_executor.h"
 
 namespace tutti::testing {

@@ -1,5 +1,5 @@
 // Does check accept right plans, and does it refuse each kind of wrong one, naming the place?
-#include "proof/check.h"
+#include "analysis/proof/check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // Predicted times: what follows from the steps and bytes of an algorithm, on machines where one thing alone takes time.
-#include "algorithms/cost.h"
+#include "choice/cost.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 
-#include "algorithms/choice.h"
-#include "algorithms/select.h"
+#include "choice/choice.h"
+#include "choice/select.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "support/schedule_counts.h"

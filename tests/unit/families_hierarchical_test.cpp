@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
-#include "proof/check.h"
 #include "support/schedule_counts.h"
 
 namespace tutti {

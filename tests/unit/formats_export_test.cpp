@@ -11,10 +11,10 @@
 #include <tuple>
 #include <vector>
 
-#include "formats/chakra.h"
-#include "formats/goal.h"
-#include "formats/svg.h"
-#include "formats/table.h"
+#include "analysis/formats/chakra.h"
+#include "analysis/formats/goal.h"
+#include "analysis/formats/svg.h"
+#include "analysis/formats/table.h"
 #include "support/shapes.h"
 
 namespace tutti::formats {

@@ -7,10 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/formats/msccl_export.h"
+#include "analysis/proof/check.h"
 #include "formats/msccl.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
-#include "proof/check.h"
 #include "support/results.h"
 #include "support/shapes.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/proof/check.h"
 #include "plan/lower.h"
-#include "proof/check.h"
 #include "support/plan_text.h"
 #include "support/shapes.h"
 

@@ -6,11 +6,11 @@
 #include <fstream>
 #include <numeric>
 
+#include "analysis/pictures/job_picture.h"
 #include "place/job_file.h"
 #include "place/seats.h"
 #include "support/folder.h"
 #include "tools/tutti_topo/job.h"
-#include "topology/pictures/job_picture.h"
 #include "topology/sources/read.h"
 
 namespace tutti {

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "algorithms/choice.h"
-#include "algorithms/select.h"
 #include "base/build_id.h"
+#include "choice/choice.h"
+#include "choice/select.h"
 #include "support/folder.h"
 
 namespace tutti {

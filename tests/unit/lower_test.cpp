@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
-#include "proof/check.h"
 #include "support/plan_text.h"
 #include "support/shapes.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
-#include "proof/check.h"
 
 namespace tutti {
 namespace {

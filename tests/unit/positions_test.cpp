@@ -9,9 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "analysis/proof/check.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
-#include "proof/check.h"
 #include "support/shapes.h"
 
 namespace tutti {

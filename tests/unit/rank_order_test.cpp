@@ -1,11 +1,11 @@
 // What a deterministic communicator chooses from, for any number of ranks.
-#include "algorithms/rank_order.h"
+#include "choice/rank_order.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "algorithms/select.h"
+#include "choice/select.h"
 #include "plan/verify.h"
 
 namespace tutti {

@@ -1,5 +1,5 @@
 // One rank's plan from its own transfers is the plan that the whole schedule gives that rank.
-#include "algorithms/rank_plan.h"
+#include "choice/rank_plan.h"
 
 #include <gtest/gtest.h>
 

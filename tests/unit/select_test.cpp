@@ -1,5 +1,5 @@
 // Which algorithms a call may use, whatever its shape and whatever the user wishes.
-#include "algorithms/select.h"
+#include "choice/select.h"
 
 #include <gtest/gtest.h>
 

@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/bound.h"
-#include "simulator/event_queue.h"
-#include "simulator/machine.h"
-#include "simulator/network.h"
-#include "simulator/patterns.h"
-#include "simulator/quantity.h"
-#include "simulator/schedule_messages.h"
-#include "simulator/simulate.h"
-#include "simulator/uniform.h"
+#include "analysis/simulator/bound.h"
+#include "analysis/simulator/event_queue.h"
+#include "analysis/simulator/machine.h"
+#include "analysis/simulator/network.h"
+#include "analysis/simulator/patterns.h"
+#include "analysis/simulator/quantity.h"
+#include "analysis/simulator/schedule_messages.h"
+#include "analysis/simulator/simulate.h"
+#include "analysis/simulator/uniform.h"
 #include "support/random.h"
 #include "support/schedule_counts.h"
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "simulator/loggops.h"
-#include "simulator/schedule_messages.h"
-#include "simulator/simulate.h"
-#include "simulator/uniform.h"
+#include "analysis/simulator/loggops.h"
+#include "analysis/simulator/schedule_messages.h"
+#include "analysis/simulator/simulate.h"
+#include "analysis/simulator/uniform.h"
 #include "support/schedule_counts.h"
 
 namespace tutti::simulator {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "simulator/network.h"
-#include "simulator/patterns.h"
-#include "simulator/schedule_messages.h"
-#include "simulator/simulate.h"
+#include "analysis/simulator/network.h"
+#include "analysis/simulator/patterns.h"
+#include "analysis/simulator/schedule_messages.h"
+#include "analysis/simulator/simulate.h"
 #include "support/schedule_counts.h"
 
 namespace tutti::simulator {

@@ -7,8 +7,8 @@
 #include <string>
 #include <tuple>
 
-#include "simulator/patterns.h"
-#include "simulator/schedule_messages.h"
+#include "analysis/simulator/patterns.h"
+#include "analysis/simulator/schedule_messages.h"
 #include "support/schedule_counts.h"
 
 namespace tutti::simulator {

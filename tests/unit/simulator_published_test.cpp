@@ -10,13 +10,13 @@
 #include <tuple>
 #include <vector>
 
-#include "simulator/bound.h"
-#include "simulator/machine.h"
-#include "simulator/network.h"
-#include "simulator/patterns.h"
-#include "simulator/schedule_messages.h"
-#include "simulator/simulate.h"
-#include "simulator/uniform.h"
+#include "analysis/simulator/bound.h"
+#include "analysis/simulator/machine.h"
+#include "analysis/simulator/network.h"
+#include "analysis/simulator/patterns.h"
+#include "analysis/simulator/schedule_messages.h"
+#include "analysis/simulator/simulate.h"
+#include "analysis/simulator/uniform.h"
 #include "support/nccl_latency.h"
 #include "support/schedule_counts.h"
 

@@ -1,5 +1,5 @@
 // Predictions from the steps of a few ranks, beside those from the plans of all ranks.
-#include "algorithms/step_cost.h"
+#include "choice/step_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "algorithms/choice.h"
-#include "algorithms/select.h"
+#include "choice/choice.h"
+#include "choice/select.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 

@@ -9,10 +9,10 @@
 #include <map>
 #include <set>
 
+#include "analysis/pictures/picture.h"
+#include "analysis/pictures/report.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/path.h"
-#include "topology/pictures/picture.h"
-#include "topology/pictures/report.h"
 #include "topology/search/placement.h"
 #include "topology/search/search.h"
 #include "topology/search/warnings.h"

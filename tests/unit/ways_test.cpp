@@ -1,5 +1,5 @@
 // The same library on different machines: ways and loops follow from the numbers of the machine.
-#include "algorithms/ways.h"
+#include "choice/ways.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "algorithms/choice.h"
+#include "choice/choice.h"
 #include "tune/keep.h"
 
 namespace tutti {

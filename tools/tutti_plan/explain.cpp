@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/explain.h"
-#include "algorithms/select.h"
 #include "base/limits.h"
+#include "choice/explain.h"
+#include "choice/select.h"
 #include "place/job_file.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/recorded_rates.h"

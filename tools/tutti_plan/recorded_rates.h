@@ -1,7 +1,7 @@
 // How fast the links of a recorded machine are, as numbers for a prediction.
 #pragma once
 
-#include "algorithms/machine.h"
+#include "choice/machine.h"
 #include "topology/graph/topology.h"
 
 namespace tutti::tool {

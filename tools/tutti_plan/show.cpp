@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "formats/svg.h"
-#include "formats/table.h"
+#include "analysis/formats/svg.h"
+#include "analysis/formats/table.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "tools/tutti_plan/command.h"

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "analysis/simulator/bound.h"
+#include "analysis/simulator/quantity.h"
 #include "base/limits.h"
 #include "formats/source.h"
-#include "simulator/bound.h"
-#include "simulator/quantity.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/simulated.h"
 #include "tools/tutti_plan/source.h"

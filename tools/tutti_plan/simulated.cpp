@@ -7,9 +7,9 @@
 #include <charconv>
 #include <utility>
 
-#include "simulator/patterns.h"
-#include "simulator/quantity.h"
-#include "simulator/schedule_messages.h"
+#include "analysis/simulator/patterns.h"
+#include "analysis/simulator/quantity.h"
+#include "analysis/simulator/schedule_messages.h"
 #include "tools/tutti_plan/source.h"
 
 namespace tutti::tool {

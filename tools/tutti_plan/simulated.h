@@ -9,13 +9,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "analysis/simulator/loggops.h"
+#include "analysis/simulator/machine.h"
+#include "analysis/simulator/network.h"
+#include "analysis/simulator/simulate.h"
+#include "analysis/simulator/uniform.h"
 #include "base/error.h"
 #include "plan/schedule.h"
-#include "simulator/loggops.h"
-#include "simulator/machine.h"
-#include "simulator/network.h"
-#include "simulator/simulate.h"
-#include "simulator/uniform.h"
 
 namespace tutti::tool {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "algorithms/choice.h"
 #include "base/file.h"
+#include "choice/choice.h"
 #include "formats/plan_file.h"
 #include "formats/source.h"
 #include "tools/tutti_plan/command.h"

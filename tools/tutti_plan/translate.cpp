@@ -4,10 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "formats/chakra.h"
-#include "formats/goal.h"
+#include "analysis/formats/chakra.h"
+#include "analysis/formats/goal.h"
+#include "analysis/formats/msccl_export.h"
+#include "analysis/formats/table.h"
 #include "formats/msccl.h"
-#include "formats/table.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/source.h"
 

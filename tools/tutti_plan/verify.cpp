@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/table.h"
+#include "analysis/formats/table.h"
+#include "analysis/proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
-#include "proof/check.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/source.h"
 

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/pictures/job_picture.h"
+#include "analysis/pictures/picture.h"
+#include "analysis/pictures/report.h"
 #include "base/config.h"
 #include "base/descriptors.h"
 #include "base/file.h"
@@ -13,9 +16,6 @@
 #include "measured.h"
 #include "place/job_file.h"
 #include "topology/graph/path.h"
-#include "topology/pictures/job_picture.h"
-#include "topology/pictures/picture.h"
-#include "topology/pictures/report.h"
 #include "topology/search/constants.h"
 #include "topology/search/warnings.h"
 #include "topology/sources/detect.h"

@@ -1,0 +1,182 @@
+// Reductions: by tutti's operators, or moved to where MPI combines them.
+#include <vector>
+
+#include "adapters/mpi/prepare.h"
+#include "adapters/mpi/prepare_between.h"
+#include "adapters/mpi/reduction.h"
+
+namespace tutti::mpi {
+namespace {
+
+bool right(const Reduce& reduce, bool receives = true) {
+  return reduce.count >= 0 && reduce.type != MPI_DATATYPE_NULL && !(receives && reduce.recv == MPI_IN_PLACE);
+}
+
+const void* input_of(const Reduce& reduce) {
+  return reduce.in_place() ? reduce.recv : reduce.send;
+}
+
+Prepared in_bytes_alone(Call& call, const Reduce& reduce, bool moves) {
+  if (reduce.op == MPI_OP_NULL) return {.outcome = Outcome::arguments};
+  if (!moves || reduce.in_place()) return {};
+  const auto side = [&](const void* at) {
+    return Piece{.at = static_cast<std::byte*>(const_cast<void*>(at)), .count = reduce.count, .type = reduce.type};
+  };
+  if (const int code = call.send.take(side(reduce.send)); code != MPI_SUCCESS) return {.code = code};
+  if (const int code = call.recv.take(side(reduce.recv)); code != MPI_SUCCESS) return {.code = code};
+  return {.code = call.send.pack()};
+}
+
+/// The inputs of `blocks` ranks are moved here; 0: this rank combines none.
+void combine_here(Call& call, const Reduce& reduce, const Reduction& how, int blocks, std::size_t count) {
+  call.combination = {.result = static_cast<std::byte*>(reduce.recv),
+                      .blocks = blocks,
+                      .block_bytes = count * how.bytes,
+                      .count = count,
+                      .type = reduce.type,
+                      .op = reduce.op};
+}
+
+/// All ranks get all inputs, or the root does.
+Prepared gathered(Call& call, const Place& place, const Reduce& reduce, const Reduction& how, Kind kind, int blocks) {
+  const auto count = static_cast<std::size_t>(reduce.count);
+  call.kind = kind;
+  call.count = count * how.bytes;
+  call.send.set(input_of(reduce), call.count);
+  if (kind == Kind::all_gather || place.rank == call.root)
+    call.recv.set_own(call.count * static_cast<std::size_t>(place.ranks));
+  combine_here(call, reduce, how, blocks, count);
+  return {};
+}
+
+void take_operator(Call& call, const Reduction& how) {
+  call.type = how.type;
+  call.op = how.op;
+}
+
+}  // namespace
+
+Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce) {
+  if (place.between()) return between::allreduce(call, place, reduce);
+  if (!right(reduce)) return {.outcome = Outcome::arguments};
+  if (reduce.count == 0) return {.outcome = Outcome::nothing};
+  if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
+  const auto count = static_cast<std::size_t>(reduce.count);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
+  if (!served(how.outcome)) return {.outcome = how.outcome};
+  if (how.gathered) return gathered(call, place, reduce, how, Kind::all_gather, place.ranks);
+  call.kind = Kind::all_reduce;
+  call.count = count;
+  take_operator(call, how);
+  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
+  call.recv.base = static_cast<std::byte*>(reduce.recv);
+  return {};
+}
+
+Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, int root) {
+  if (place.between()) return between::reduce(call, place, reduce, root);
+  if (!right(reduce, place.rank == root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
+  if (reduce.in_place() && place.rank != root) return {.outcome = Outcome::arguments};
+  if (reduce.count == 0) return {.outcome = Outcome::nothing};
+  if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
+  const auto count = static_cast<std::size_t>(reduce.count);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
+  if (!served(how.outcome)) return {.outcome = how.outcome};
+  call.root = root;
+  if (how.gathered) return gathered(call, place, reduce, how, Kind::gather, place.rank == root ? place.ranks : 0);
+  call.kind = Kind::reduce;
+  call.count = count;
+  take_operator(call, how);
+  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
+  call.recv.base = place.rank == root ? static_cast<std::byte*>(reduce.recv) : nullptr;
+  return {};
+}
+
+Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Reduce& reduce) {
+  if (place.between()) return {.outcome = Outcome::intercommunicator};
+  if (!right(reduce)) return {.outcome = Outcome::arguments};
+  if (reduce.count == 0) return {.outcome = Outcome::nothing};
+  if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
+  const auto count = static_cast<std::size_t>(reduce.count);
+  const auto ranks = static_cast<std::size_t>(place.ranks);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
+  if (!served(how.outcome)) return {.outcome = how.outcome};
+  if (how.gathered) {
+    call.kind = Kind::all_to_all;
+    call.count = count * how.bytes;
+    call.send.set(input_of(reduce), call.count * ranks);
+    call.recv.set_own(call.count * ranks);
+    combine_here(call, reduce, how, place.ranks, count);
+    return {};
+  }
+  call.kind = Kind::reduce_scatter;
+  call.count = count;
+  take_operator(call, how);
+  call.send.set(input_of(reduce), count * ranks * how.bytes);
+  call.recv.base = static_cast<std::byte*>(reduce.recv);
+  return {};
+}
+
+Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& reduce, const Array<MPI_Count>& counts) {
+  if (place.between()) return {.outcome = Outcome::intercommunicator};
+  if (!counts || !right(reduce)) return {.outcome = Outcome::arguments};
+  const auto ranks = static_cast<std::size_t>(place.ranks);
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    if (counts[static_cast<int>(i)] < 0) return {.outcome = Outcome::arguments};
+    all += static_cast<std::size_t>(counts[static_cast<int>(i)]);
+  }
+  if (all == 0) return {.outcome = Outcome::nothing};
+  const auto own = static_cast<std::size_t>(counts[place.rank]);
+  Reduce whole = reduce;
+  whole.count = static_cast<MPI_Count>(all);
+  if (place.ranks == 1) return in_bytes_alone(call, whole, true);
+  // The rank with the longest block combines the most, but each rank's share of that must be judged alike.
+  const Reduction how = reduction_of(reduce.type, reduce.op, all, place.ranks);
+  if (!served(how.outcome)) return {.outcome = how.outcome};
+  const std::size_t unit = how.gathered ? how.bytes : 1;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    call.send.counts.push_back(static_cast<std::size_t>(counts[static_cast<int>(i)]) * unit);
+    call.send.displacements.push_back(at);
+    at += call.send.counts.back();
+  }
+  if (how.gathered) {
+    call.kind = Kind::all_to_all_v;
+    call.send.set(input_of(reduce), all * how.bytes);
+    call.recv.set_own(own * how.bytes * ranks);
+    for (std::size_t i = 0; i < ranks; ++i) {
+      call.recv.counts.push_back(own * how.bytes);
+      call.recv.displacements.push_back(i * own * how.bytes);
+    }
+    combine_here(call, reduce, how, place.ranks, own);
+    return {};
+  }
+  call.kind = Kind::reduce_scatter_v;
+  call.count = own;
+  take_operator(call, how);
+  call.send.set(input_of(reduce), all * how.bytes);
+  call.recv.base = static_cast<std::byte*>(reduce.recv);
+  return {};
+}
+
+Prepared prepare_scan(Call& call, const Place& place, const Reduce& reduce, bool exclusive) {
+  if (place.between()) return {.outcome = Outcome::intercommunicator};
+  if (!right(reduce)) return {.outcome = Outcome::arguments};
+  if (reduce.count == 0) return {.outcome = Outcome::nothing};
+  if (place.ranks == 1) return in_bytes_alone(call, reduce, !exclusive);
+  const auto count = static_cast<std::size_t>(reduce.count);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
+  if (!served(how.outcome)) return {.outcome = how.outcome};
+  if (how.gathered)
+    return gathered(call, place, reduce, how, Kind::all_gather, exclusive ? place.rank : place.rank + 1);
+  call.kind = exclusive ? Kind::ex_scan : Kind::scan;
+  call.count = count;
+  take_operator(call, how);
+  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
+  const bool has_result = !exclusive || place.rank > 0;
+  call.recv.base = has_result ? static_cast<std::byte*>(reduce.recv) : nullptr;
+  return {};
+}
+
+}  // namespace tutti::mpi

@@ -1,0 +1,285 @@
+#include "choice/step_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "base/limits.h"
+#include "choice/select.h"
+
+namespace tutti {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr int steps_for_pace = 4;  ///< of equal ones
+
+/// The ranks of the first rank's host by which rings of the shape enter or leave it.
+void add_doors(std::set<Rank>& ranks, const Shape& shape, const std::vector<int>& hosts) {
+  const auto is_here = [&](Rank rank) { return hosts[static_cast<std::size_t>(rank)] == hosts[0]; };
+  for (const std::vector<Rank>& ring : shape.rings)
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      const Rank from = ring[i], to = ring[(i + 1) % ring.size()];
+      if (is_here(from) != is_here(to)) ranks.insert(is_here(from) ? from : to);
+    }
+}
+
+/// Positions that stand for all: see Classes. Where ranks share hosts, the last of a host has other neighbours than the
+/// first.
+std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::vector<int>& hosts) {
+  std::set<int> from_root{0};
+  if (classes != Classes::one && classes != Classes::rings) from_root.insert({1 % shape.ranks, shape.ranks - 1});
+  if (classes == Classes::tree) {
+    // All ones and all leading digits: the deepest ranks of trees that are numbered from either end. Of very many ranks
+    // every third does: those that nobody watches cost as much as the others. Few are all watched.
+    const int every = shape.ranks <= members_ranks_max ? 1 : 3;
+    int high = 0;
+    for (int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(shape.ranks))); power > 0; power /= 2) {
+      const bool counts = std::countr_zero(static_cast<unsigned>(power)) % every == 0;
+      if (high + power < shape.ranks) high += power;
+      if (const int ones = 2 * power - 1; ones < shape.ranks && counts) from_root.insert({ones, high});
+    }
+  }
+  std::set<Rank> ranks;
+  for (Rank rank = 0; classes == Classes::tree && shape.ranks <= whole_ranks_max && rank < shape.ranks; ++rank)
+    ranks.insert(rank);
+  for (const int v : from_root) ranks.insert((v + shape.root) % shape.ranks);
+  if (!hosts.empty()) {
+    const auto end = std::ranges::find_if(hosts, [&](int host) { return host != hosts[0]; });
+    ranks.insert(static_cast<Rank>(end - hosts.begin()) - 1);
+    if (classes == Classes::rings) add_doors(ranks, shape, hosts);
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+}  // namespace
+
+StepCost::StepCost(const Algorithm& algorithm, const Shape& shape, Access access, const Machine& machine,
+                   const Conditions& conditions)
+    : machine_(machine),
+      streamed_bytes_(machine.streamed_bytes()),
+      conditions_(conditions),
+      access_(access),
+      ranks_(shape.ranks),
+      crowd_(std::ceil(static_cast<double>(ranks_) / std::max(std::min(conditions.cores, ranks_), 1))) {
+  watch(algorithm, shape);
+}
+
+void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
+  Shape shape = positions_of(ranks);
+  std::vector<int> hosts;
+  if (conditions_.hosts.size() == static_cast<std::size_t>(ranks_))
+    for (Rank position = 0; position < ranks_; ++position)
+      hosts.push_back(conditions_.hosts[static_cast<std::size_t>(
+          has_positions(ranks) ? ranks.order[static_cast<std::size_t>(position)] : position)]);
+  std::vector<int> all_steps;  // by watched rank
+  for (const Rank rank : watched_ranks(algorithm.family->classes, shape, hosts)) {
+    shape.only = rank;
+    RankWork work = work_of_rank(algorithm, shape, access_, hosts);
+    watched_.push_back(std::move(work.runs));
+    double moved = 0, own = work.scratch_groups, peers = 0;
+    int steps = 0;
+    for (const StepRun& run : watched_.back()) {
+      steps += run.times;
+      for (const auto& with : run.work.with) {
+        moved += run.times * (with.blocks_in + with.blocks_out);
+        peers += run.times * (with.messages_in + with.messages_out);
+      }
+    }
+    own += input_groups(shape.collective, ranks_, rank, shape.root);
+    own += output_groups(shape.collective, ranks_, rank, shape.root);
+    moved_groups_ = std::max(moved_groups_, moved / work.parts);
+    own_groups_ = std::max(own_groups_, own);
+    fifo_peers_ = std::max(fifo_peers_, std::min(peers, 2.0 * (ranks_ - 1)));
+    parts_ = work.parts;
+    steps_ = std::max(steps_, steps);
+    all_steps.push_back(steps);
+  }
+  // All have as many steps, idle ones at the end where a rank has fewer.
+  for (std::size_t i = 0; i < watched_.size(); ++i)
+    if (all_steps[i] < steps_) watched_[i].push_back({.work = {}, .times = steps_ - all_steps[i]});
+  shape.only = Shape::everybody;
+  if (access_ == Access::slots && algorithm.family->items != nullptr)
+    items_max_ = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
+}
+
+std::size_t StepCost::bytes_moved(std::size_t group_bytes) const {
+  return static_cast<std::size_t>(moved_groups_ * static_cast<double>(group_bytes));
+}
+
+/// As Cost::price.
+void StepCost::price(std::size_t group_bytes) {
+  Split split(group_bytes, 1, parts_);
+  if (access_ == Access::slots) split.tile(conditions_.slot_bytes, items_max_);
+  tiles_ = split.tiles();
+  const auto bytes = static_cast<double>(group_bytes);
+  block_bytes_ = bytes / parts_ / static_cast<double>(tiles_);
+  const double own = own_groups_ * bytes;
+  double far = own + moved_groups_ * bytes;
+  if (access_ == Access::slots)
+    far = fifo_peers_ * static_cast<double>(std::min(tiles_, static_cast<std::size_t>(conditions_.channels))) *
+          conditions_.slots * block_bytes_ * items_max_;
+  if (access_ == Access::in_line) far = limits::call_payloads * own;
+  read_ = block_bytes_ * machine_.read.us_per_byte(crowd_ * own);
+  write_ = block_bytes_ * machine_.write.us_per_byte(crowd_ * own);
+  far_read_ = block_bytes_ * machine_.far_read.us_per_byte(crowd_ * far);
+  far_write_ = block_bytes_ * machine_.far_write.us_per_byte(crowd_ * far);
+  if (access_ != Access::mapped) {
+    const auto message = machine_.message_us_per_byte(block_bytes_, crowd_ * far, streamed_bytes_);
+    far_read_ = block_bytes_ * message.read;
+    far_write_ = block_bytes_ * message.write;
+  }
+  pull_ = block_bytes_ * (machine_.pull_us_per_byte(crowd_ * own, 1) + machine_.read.us_per_byte(0));
+  apart_ = block_bytes_ * 1e-3 / machine_.wire.gbps;
+}
+
+double StepCost::entry_us() const {
+  const bool waits = access_ != Access::in_line && ranks_ > 1;
+  double us = machine_.enter_us;
+  if (access_ == Access::in_line) us += read_ + far_write_;
+  if (access_ != Access::in_line) us += machine_.setup_us;
+  us = crowd_ * us + turns_us();
+  return waits ? us + machine_.hop_us + crowd_ * machine_.line_us * (ranks_ - 1) : us;
+}
+
+/// Of the ranks of a core, each but the last gives the core to the next one.
+double StepCost::turns_us() const {
+  return (crowd_ - 1) * machine_.switch_us;
+}
+
+double StepCost::send_us(const StepWork& work) const {
+  double us = 0;
+  for (std::size_t kind = 0; kind < distances; ++kind) {
+    const StepWork::Exchanged& with = work.with[kind];
+    us += with.messages_out * (kind == 0 ? machine_.message_us : machine_.wire.message_us);
+    us += (with.blocks_out - with.merged) * (machine_.pass_us + read_);
+    us += with.blocks_out * (kind == 0 ? far_write_ : apart_);
+  }
+  return us;
+}
+
+double StepCost::receive_us(const StepWork& work, std::size_t kind) const {
+  const StepWork::Exchanged& with = work.with[kind];
+  const double message = kind == 0 ? machine_.message_us : machine_.wire.message_us;
+  double us = with.passes.count * machine_.pass_us + with.passes.reads * read_ + with.passes.writes * write_;
+  switch (access_) {
+    case Access::slots: us += 2 * message * with.messages_in; break;
+    case Access::in_line: us += machine_.line_us * with.messages_in; break;
+    case Access::mapped:
+    case Access::cma:
+      if (with.waits) us += 2 * message * with.messages_in;
+      break;
+  }
+  if (access_ != Access::cma) return us + with.blocks_in * (kind == 0 ? far_read_ : apart_);
+  // What is copied needs no store besides; what is summed up is copied to a bounce buffer first.
+  const bool sums = with.passes.reads > 0 || with.blocks_in > with.passes.count;
+  const double calls = sums ? std::ceil(block_bytes_ / static_cast<double>(machine_.bounce_bytes())) : 1;
+  return us + with.blocks_in * (pull_ + calls * machine_.pull_us) - (sums ? 0 : with.passes.writes * write_);
+}
+
+/// All watched ranks do one step: first each sends, then each receives what the slowest of them has sent by then.
+void StepCost::step() {
+  std::array<bool, distances> sends{};
+  for (std::size_t i = 0; i < clocks_.size(); ++i) send(i, sends);
+  for (std::size_t kind = 0; kind < distances; ++kind)
+    sent_[kind].steps_ago = sends[kind] ? 0 : sent_[kind].steps_ago + 1;
+  for (std::size_t i = 0; i < clocks_.size(); ++i)
+    for (std::size_t kind = 0; kind < distances; ++kind)
+      if (now_[i]->with[kind].blocks_in > 0) receive(i, kind);
+}
+
+void StepCost::send(std::size_t i, std::array<bool, distances>& sends) {
+  const StepWork& work = *now_[i];
+  Clock& clock = clocks_[i];
+  const double own = work.local.count * machine_.pass_us + work.local.reads * read_ + work.local.writes * write_;
+  const double us = crowd_ * (own + send_us(work));
+  if (clock.idle && us > 0) clock = {.now = clock.now, .begun = clock.now, .idle = false};
+  clock.now += us;
+  clock.busy += us;
+  for (std::size_t kind = 0; kind < distances; ++kind) {
+    // Without messages, what was made in the step before is there to be read.
+    const bool shows = access_ != Access::slots;
+    if (work.with[kind].blocks_out == 0 && !(shows && kind == 0)) continue;
+    sent_[kind].at = sends[kind] ? std::max(sent_[kind].at, clock.now) : clock.now;
+    sends[kind] = true;
+  }
+}
+
+void StepCost::receive(std::size_t i, std::size_t kind) {
+  const StepWork& work = *now_[i];
+  Clock& clock = clocks_[i];
+  Sent& sent = sent_[kind];
+  const double hop = kind == 1 ? machine_.wire.hop_us : conditions_.cores > 1 ? machine_.hop_us : 0;
+  const double us = crowd_ * receive_us(work, kind) + turns_us();
+  if (access_ == Access::slots || access_ == Access::in_line || work.with[kind].waits) {
+    // Ranks that nobody watches have passed it on since, each at the price of receiving and of sending.
+    const double message = kind == 1 ? machine_.wire.message_us + apart_ : machine_.message_us + far_write_;
+    sent.at += sent.steps_ago * (hop + us + crowd_ * work.with[kind].blocks_in * message);
+    sent.steps_ago = 0;
+    clock.now = std::max(clock.now, sent.at + hop);
+  }
+  if (clock.idle) clock = {.now = clock.now, .begun = clock.now, .idle = false};
+  clock.now += us;
+  clock.busy += us;
+}
+
+/// Goes through the runs of equal steps of all watched ranks side by side.
+void StepCost::walk(double bound_us) {
+  struct At {
+    std::size_t run = 0;
+    int done = 0;
+  };
+  std::vector<At> at(watched_.size());
+  for (int left = steps_; left > 0;) {
+    int times = left;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      now_[i] = &watched_[i][at[i].run].work;
+      times = std::min(times, watched_[i][at[i].run].times - at[i].done);
+    }
+    const int walked = std::min(times, steps_for_pace);
+    std::vector<Clock> before;
+    for (int step = 0; step < walked; ++step) {
+      if (step + 1 == walked) before = clocks_;
+      this->step();
+    }
+    for (std::size_t i = 0; i < clocks_.size(); ++i) {
+      clocks_[i].now += (times - walked) * (clocks_[i].now - before[i].now);
+      clocks_[i].busy += (times - walked) * (clocks_[i].busy - before[i].busy);
+      if (clocks_[i].now > bound_us) return;
+    }
+    for (Sent& sent : sent_) {
+      if (sent.steps_ago > 0)
+        sent.steps_ago += times - walked;
+      else if (times > walked)
+        sent.at = std::ranges::max(clocks_, {}, &Clock::now).now;
+    }
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      at[i].done += times;
+      if (at[i].done == watched_[i][at[i].run].times) at[i] = {.run = at[i].run + 1};
+    }
+    left -= times;
+  }
+}
+
+double StepCost::us(std::size_t group_bytes, double bound_us) {
+  price(group_bytes);
+  const double entered = entry_us();
+  clocks_.assign(watched_.size(), {.now = entered});
+  now_.resize(watched_.size());
+  sent_.fill({.at = entered});
+  walk(bound_us);
+  double end = entered, pace = 0;
+  for (const Clock& clock : clocks_) {
+    end = std::max(end, clock.now);
+    const double span = clock.idle ? 0 : clock.now - clock.begun;
+    pace = std::max({pace, clock.busy, span / conditions_.channels});
+  }
+  if (end > bound_us) return never;
+  end += static_cast<double>(tiles_ - 1) * pace;
+  // Nobody leaves while others use its memory.
+  if (access_ == Access::mapped || access_ == Access::cma)
+    end += machine_.hop_us + crowd_ * machine_.message_us * std::min(fifo_peers_, 2.0 * (ranks_ - 1));
+  return end > bound_us ? never : end;
+}
+
+}  // namespace tutti
