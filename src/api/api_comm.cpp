@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/api_support.h"
+#include "base/build_id.h"
 #include "collective/unreceived.h"
 #include "gpu/gpu_context.h"
 #include "init/join.h"

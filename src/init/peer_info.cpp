@@ -30,8 +30,8 @@ Result<PeerInfo> read_peer_info(const Blob& blob) {
   return read<PeerInfo>(blob, "a greeting");
 }
 
-Result<Sharing> read_sharing(const Blob& blob) {
-  return read<Sharing>(blob, "a report on sharing memory");
+Result<SharingWord> read_sharing(const Blob& blob) {
+  return read<SharingWord>(blob, "a report on sharing memory");
 }
 
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {

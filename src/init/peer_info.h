@@ -57,7 +57,7 @@ struct PeerInfo {
 
 /// A separate exchange where ranks of one host run as several users: whether a rank can share memory with all other
 /// ranks of its host.
-struct Sharing {
+struct SharingWord {
   std::uint32_t shares = 1;
 };
 
@@ -93,7 +93,7 @@ struct FirstInitResult {
 
 /// Errors: remote (a blob of another size).
 Result<PeerInfo> read_peer_info(const Blob& blob);
-Result<Sharing> read_sharing(const Blob& blob);
+Result<SharingWord> read_sharing(const Blob& blob);
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
 /// Of any rank.
 Result<InitResult> read_init_result(const Blob& blob);

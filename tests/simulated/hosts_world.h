@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "init/control_setup.h"
+#include "init/phases/control_setup.h"
 #include "init/join.h"
 #include "init/open_root.h"
 #include "submit/batch.h"

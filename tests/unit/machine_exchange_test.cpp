@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/fixed_text.h"
-#include "init/machine_exchange.h"
+#include "init/phases/machine_exchange.h"
 #include "place/machine_text.h"
 #include "topology/sources/read.h"
 

@@ -1,5 +1,5 @@
 // How a long map gets to all ranks in parts.
-#include "init/map_exchange.h"
+#include "init/phases/map_exchange.h"
 
 #include <gtest/gtest.h>
 

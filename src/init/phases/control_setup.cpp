@@ -1,4 +1,4 @@
-#include "init/control_setup.h"
+#include "init/phases/control_setup.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "init/address_proof.h"
+#include "init/phases/address_proof.h"
 
 #include <algorithm>
 

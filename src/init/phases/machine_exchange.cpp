@@ -1,4 +1,4 @@
-#include "init/machine_exchange.h"
+#include "init/phases/machine_exchange.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "init/gpu_proof.h"
+#include "init/phases/gpu_proof.h"
 
 #include <algorithm>
 #include <array>

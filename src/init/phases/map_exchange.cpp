@@ -1,4 +1,4 @@
-#include "init/map_exchange.h"
+#include "init/phases/map_exchange.h"
 
 #include <algorithm>
 

@@ -1,0 +1,150 @@
+// The phases of ranks on several hosts: where each can be called, which addresses work, and the control connections.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "init/phases/phases.h"
+
+namespace tutti::start {
+namespace {
+
+/// Begins to listen. What the others are to be told.
+Result<PeerAddresses> listen(Facts& facts) {
+  Process& process = facts.process;
+  Membership& members = facts.members;
+  auto key = TUTTI_TRY(ConnectionKey::of(facts.options.id.secret));
+  members.sockets = static_cast<int>(process.config.integer("TUTTI_SOCKET_NSOCKS"));
+  members.arrivals = std::make_shared<Arrivals>(process.system, key,
+                                                Arrivals::Bounds{.rank = facts.rank(),
+                                                                 .ranks = facts.ranks(),
+                                                                 .channels = area_shape(facts).channels,
+                                                                 .sockets = members.sockets});
+  auto server = TUTTI_TRY(process.connections());
+  server->expect(members.arrivals);
+  auto own = TUTTI_TRY(process.interfaces.get(process.system, process.config, process.log));
+  PeerAddresses told;
+  for (std::size_t i = 0; i < server->addresses().size() && i < PeerAddresses::addresses_max; ++i) {
+    const SocketAddress& at = server->addresses()[i];
+    auto& address = told.addresses[i];
+    put_text(address.host, at.host);
+    address.port = at.port;
+    const auto known = std::ranges::find(own, at.host, &OwnAddress::host);
+    if (known == own.end()) continue;
+    address.nic = static_cast<std::uint16_t>(known->nic);
+    address.mbps = known->mbps;
+    address.mtu = mtu_of(known->interface);
+    put_text(address.interface, known->interface);
+  }
+  return told;
+}
+
+}  // namespace
+
+Result<Progress> Carrier::wait(Facts& facts) {
+  Process& process = facts.process;
+  return process.interfaces.settled(process.system, process.config, process.log) ? Progress::done : Progress::blocked;
+}
+
+std::int64_t Carrier::wait_set(const Facts& facts, std::vector<PollItem>&) const {
+  return facts.process.interfaces.next_look_ns();
+}
+
+Result<Blob> Addresses::contribution(Facts& facts) {
+  if (facts.trouble) return to_blob(PeerAddresses());
+  auto told = listen(facts);
+  if (told) return to_blob(*told);
+  facts.note(std::move(told).error());
+  return to_blob(PeerAddresses());
+}
+
+Result<bool> Addresses::take(Facts& facts, const std::vector<Blob>& gathered) {
+  for (Rank rank = 0; rank < facts.ranks(); ++rank) {
+    auto addresses = read_peer_addresses(gathered[rank]);
+    if (!addresses) {
+      facts.note(std::move(addresses).error().at_peer(rank));
+      return false;
+    }
+    // That rank has failed. Its result gives the reason, and no rank should end the start with less information before
+    // that.
+    facts.rank_failed = facts.rank_failed || addresses->empty();
+    if (!facts.members.peers.empty()) facts.members.peers[rank].addresses = *std::move(addresses);
+  }
+  return false;
+}
+
+Result<void> Proving::begin(Facts& facts) {
+  facts.addresses.emplace(facts.process, facts.members, facts.networks);
+  return {};
+}
+
+/// Without descriptors it reaches nobody, or nobody reaches it.
+Result<Progress> Proving::wait(Facts& facts) {
+  const bool proven = facts.addresses->advance();
+  auto lacked = facts.addresses->lacked();
+  if (!lacked) lacked = facts.members.arrivals->held_up();
+  if (lacked) return end_at_once(facts, *std::move(lacked));
+  return proven ? Progress::done : Progress::blocked;
+}
+
+std::int64_t Proving::wait_set(const Facts& facts, std::vector<PollItem>& items) const {
+  return facts.addresses->poll_set(items);
+}
+
+/// A byte that says whether this rank has had no error, then the map.
+Result<Blob> Comparing::contribution(Facts& facts) {
+  Blob blob(1, static_cast<std::byte>(facts.addresses ? 1 : 0));
+  if (facts.addresses) {
+    const Blob map = facts.addresses->told();
+    blob.insert(blob.end(), map.begin(), map.end());
+  }
+  return blob;
+}
+
+Result<bool> Comparing::take(Facts& facts, const std::vector<Blob>& gathered) {
+  std::vector<Blob> maps = gathered;
+  for (Blob& map : maps) {
+    facts.rank_failed = facts.rank_failed || map.empty() || map.front() == std::byte{0};
+    if (!map.empty()) map.erase(map.begin());
+  }
+  if (!facts.rank_failed) facts.note(facts.addresses->keep_proven(maps, facts.members.peers));
+  facts.addresses.reset();
+  return false;
+}
+
+Result<void> Reaching::begin(Facts& facts) {
+  setup_.emplace(facts.process.system, facts.members, facts.deadline_ns);
+  return {};
+}
+
+Result<Progress> Reaching::wait(Facts& facts) {
+  auto linked = setup_->advance();
+  if (linked && !*linked)
+    if (auto stuck = cannot_accept(facts)) linked = *std::move(stuck);
+  if (linked && !*linked) return Progress::blocked;
+  if (linked) {
+    facts.members.control = setup_->take(facts.process.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
+  } else {
+    facts.note(std::move(linked).error());
+    // Other ranks may be waiting for ranks that wait for this one; all of them may now get the error.
+    Error told = *facts.trouble;
+    told.what = fmt::format("rank {} could not join: {}", facts.rank(), facts.trouble->text());
+    told.sys_errno = 0;  // the text has it
+    facts.exchange.fail(told);
+  }
+  setup_.reset();
+  return Progress::done;
+}
+
+std::int64_t Reaching::wait_set(const Facts&, std::vector<PollItem>& items) const {
+  return setup_->poll_set(items);
+}
+
+Result<Progress> Synchronizing::wait(Facts& facts) {
+  return facts.gpus.advance(facts);
+}
+
+std::int64_t Synchronizing::wait_set(const Facts& facts, std::vector<PollItem>&) const {
+  return GpuSetup::next_look_ns(facts);
+}
+
+}  // namespace tutti::start
