@@ -47,7 +47,7 @@ target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOU
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort affinity any_source arguments barrier cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group id_listener interfaces lifecycle messages mismatch operators small_calls
-        pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits unreceived while_waiting)
+        pairs pods point_to_point prefix register rights split start start_limits stream time_limits unreceived while_waiting)
   tutti_api_test(${test})
 endforeach()
 

@@ -12,7 +12,6 @@ namespace {
 std::string reason(const std::vector<Prediction>& all, const Prediction& used, const Shape& shape, Access access,
                    const Grounds& grounds) {
   const std::string& forced = grounds.forced;
-  if (!grounds.tuned.empty()) return grounds.tuned;
   if (grounds.fixed_order) return "it has the reduction order that deterministic requires";
   if (access == Access::in_line) return "no choice: an inline call is one pass on every rank";
   if (all.size() == 1) return "the only one that can serve this call";

@@ -16,7 +16,6 @@ struct Grounds {
   std::string forced = {};     ///< TUTTI_ALGO
   bool fixed_order = false;    ///< the communicator is deterministic: one reduction order
   std::string_view over = {};  ///< the transport, where "slots" would not be specific enough
-  std::string tuned = {};      ///< "the fastest in 9 trial calls: …": the reason, where autotune chose
 };
 
 /// A line for the call and its access, a line for each candidate with its predicted time, steps and bytes, the fastest

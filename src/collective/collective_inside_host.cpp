@@ -93,10 +93,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   const std::size_t bytes = run_.input_bytes();
   const auto carry = [&] { write_payload(communicator_.lines().payload(run_.sequence(), bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
-  if (counts_)
-    counts_->publish(descriptor);
-  else if (communicator_.plans().autotuner().on())
-    write_times(descriptor);
+  if (counts_) counts_->publish(descriptor);
   write_buffers(descriptor);
   if (descriptor.carries == 0 || bytes == 0) return;
   carry();
@@ -152,13 +149,6 @@ bool CollectiveInsideHost::on_huge_pages() const {
   return huge(run_.input(), run_.input_bytes()) && huge(run_.output(), run_.output_bytes());
 }
 
-/// Writes the autotuner's times into the space that small calls use for their payload.
-void CollectiveInsideHost::write_times(CallDescriptor& descriptor) const {
-  const TuningTimes times = communicator_.plans().autotuner().line();
-  static_assert(sizeof times <= sizeof descriptor.small);
-  std::memcpy(descriptor.small, &times, sizeof times);
-}
-
 /// Peers must read an input that is scaled already: they do not know which of their sources is a raw contribution.
 void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
   if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
@@ -194,22 +184,11 @@ void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& desc
   buffers_.mapped = buffers_.mapped && descriptor.input.segment != 0 && descriptor.output.segment != 0;
   buffers_.mappable = buffers_.mappable && descriptor.mappable != 0;
   buffers_.readable = buffers_.readable && descriptor.readable != 0;
-  if (counts_) {
-    counts_->add(descriptor);
-  } else if (communicator_.plans().autotuner().on()) {
-    TuningTimes times;
-    std::memcpy(&times, descriptor.small, sizeof times);
-    communicator_.plans().autotuner().hear(times);
-  }
+  if (counts_) counts_->add(descriptor);
 }
 
 Result<void> CollectiveInsideHost::agree() {
-  if (!counts_) {
-    communicator_.plans().autotuner().decide();
-    return {};
-  }
-  auto largest = TUTTI_TRY(counts_->agree());
-  run_.set_largest_count(largest);
+  if (counts_) run_.set_largest_count(TUTTI_TRY(counts_->agree()));
   return {};
 }
 

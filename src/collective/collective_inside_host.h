@@ -47,7 +47,6 @@ class CollectiveInsideHost final : public Operation {
   void write_rights(CallDescriptor& descriptor, bool mapped) const;
   bool on_huge_pages() const;
   void write_payload(std::byte* to, std::size_t bytes) const;
-  void write_times(CallDescriptor& descriptor) const;
 
   Result<Progress> gather();
   void read_descriptor(Rank rank, const CallDescriptor& descriptor);

@@ -56,11 +56,11 @@ bool CollectiveRun::plan_file_serves() const {
   return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
 }
 
-/// Not where each call must be looked at: with a GPU, an autotuner or a plan from a file. A reduction of more ranks
+/// Not where each call must be looked at: with a GPU or a plan from a file. A reduction of more ranks
 /// than one pass has sources is a chain of passes.
 void CollectiveRun::note_small() {
   if (shape_.ranks == 1 || shape_.ranks > limits::sources_max || communicator_.device() != nullptr ||
-      communicator_.process().plan_file || communicator_.plans().autotuner().on())
+      communicator_.process().plan_file)
     return;
   communicator_.small_calls().add(request_.collective, request_.group_bytes(), communicator_.used().algorithm);
 }
@@ -111,8 +111,6 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
     binding_.scratch = *scratch;
   }
   run_.emplace(plan, binding_, communicator_.links());
-  if (autotunes())
-    communicator_.plans().autotuner().start(TuningKind::of(shape_.collective, access_, size_.choice_bytes()), now_ns());
   if (size_.choice_bytes() >= PredictionCheck::bytes_min) [[unlikely]]
     if (auto* const check = communicator_.prediction_check()) compare_with_prediction(*check);
   return {};
@@ -125,13 +123,12 @@ void CollectiveRun::compare_with_prediction(PredictionCheck& check) {
   if (from_file_ || request_.layout || request_.device != nullptr || in_turns) return;
   const double us = communicator_.plans().predicted_us(shape_, access_, size_.choice_bytes());
   if (us < PredictionCheck::us_min) return;
-  check.start(TuningKind::of(shape_.collective, access_, size_.choice_bytes()), us, now_ns());
+  check.start(CallKind::of(shape_.collective, access_, size_.choice_bytes()), us, now_ns());
   check_ = &check;
 }
 
 Result<Progress> CollectiveRun::advance() {
   auto progress = run_->advance();
-  if (progress && *progress == Progress::done && autotunes()) communicator_.plans().autotuner().finish(now_ns());
   if (output_ != request_.output && progress && *progress == Progress::done)
     std::memcpy(request_.output, output_, output_bytes());
   if (check_ != nullptr && progress && *progress == Progress::done) [[unlikely]]

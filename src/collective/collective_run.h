@@ -66,7 +66,6 @@ class CollectiveRun {
   Result<void> put_output_aside();
   void compare_with_prediction(PredictionCheck& check);
   bool plan_file_serves() const;
-  bool autotunes() const { return communicator_.plans().autotuner().on() && !from_file_ && !request_.layout; }
   std::int64_t now_ns() const { return communicator_.process().system.now_ns(); }
 
   Communicator& communicator_;

@@ -35,18 +35,13 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   const JobMap& map = communicator.members().map;
   const std::string ranks = map == JobMap{} ? "" : fmt::format("Ranks: {}.\n", text_of(map));
   const auto by = [&](Access access) {
-    const TuningKind kind = TuningKind::of(collective, access, size.choice_bytes());
-    const Autotuner::Tuning* const tuning = communicator.plans().autotuner().find(kind);
-    const Algorithm& used = tuning != nullptr
-                                ? Autotuner::turn(*tuning)
-                                : communicator.plans().algorithm(shape, access, size.choice_bytes(), false);
+    const Algorithm& used = communicator.plans().algorithm(shape, access, size.choice_bytes(), false);
     return explain(shape, access, size.choice_bytes(), used,
                    {.machine = communicator.members().machine,
                     .conditions = communicator.plans().conditions(),
                     .forced = communicator.plans().forced(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
-                    .over = communicator.channels().transport(access),
-                    .tuned = communicator.plans().autotuner().story(kind)});
+                    .over = communicator.channels().transport(access)});
   };
   if (facts.spans_hosts) return ranks + by(Access::slots) + device_memory(communicator);
   const Ways& ways = communicator.plans().ways(collective, /*ordinary=*/true);

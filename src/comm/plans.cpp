@@ -34,7 +34,6 @@ Plans::Plans(Process& process, const Membership& members, const Channels& channe
       who_(std::move(who)),
       forced_(process.config.text("TUTTI_ALGO")),
       rank_order_(members.ranks),
-      autotuner_(members.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_AUTOTUNE"))),
       plans_(plans_max) {}
 
 std::string Plans::filter(Collective collective, Access access) {
@@ -70,7 +69,7 @@ const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t
 /// Predictions are made for powers of two; between them, times are nearly straight lines.
 double Plans::predicted_us(const Shape& shape, Access access, std::size_t bytes) const {
   const auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)][0];
-  if (autotuner_.on() || envelope == nullptr || !is_modelled(shape, access) || bytes == 0) return 0;
+  if (envelope == nullptr || !is_modelled(shape, access) || bytes == 0) return 0;
   const std::size_t below = std::bit_floor(bytes);
   if (below >= Envelope::bytes_max) return bytes == Envelope::bytes_max ? envelope->us(bytes) : 0;
   const double share = static_cast<double>(bytes - below) / static_cast<double>(below);
@@ -89,27 +88,6 @@ const Ways& Plans::ways(Collective collective, bool ordinary) {
   return known.ways;
 }
 
-/// The candidates are the algorithms with the best predictions for root 0 and the smallest size of the kind. Algorithms
-/// with equal predicted times have the same plans, so only one of them is a candidate.
-const Algorithm& Plans::tuned(const Shape& shape, Access access, std::size_t bytes) {
-  if (!is_modelled(shape, access)) return algorithm(shape, access, bytes, false);
-  const TuningKind kind = TuningKind::of(shape.collective, access, bytes);
-  if (const auto* tuning = autotuner_.find(kind)) return Autotuner::turn(*tuning);
-  Shape any_root = shape;
-  any_root.root = 0;
-  const auto all = tutti::candidates(any_root, access, filter(shape.collective, access));
-  std::vector<const Algorithm*> candidates;
-  if (all.size() > 1) {
-    double us = -1;
-    for (const Prediction& one :
-         predictions(any_root, access, std::bit_floor(bytes), all, members_.machine, conditions_))
-      if (std::exchange(us, one.us) != one.us) candidates.push_back(one.algorithm);
-  } else {
-    candidates.push_back(&algorithm(shape, access, bytes, false));
-  }
-  return Autotuner::turn(autotuner_.enter(kind, std::move(candidates)));
-}
-
 const Plan& Plans::insert(const PlanKey& key, Plan plan, const std::string& algorithm) {
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(key.collective), algorithm,
                     channels_.transport(key.access));
@@ -120,8 +98,7 @@ const Plan& Plans::insert(const PlanKey& key, Plan plan, const std::string& algo
 }
 
 Plans::Planned Plans::of(const Shape& shape, Access access, std::size_t bytes, bool counts) {
-  const Algorithm& chosen =
-      autotuner_.on() && !counts ? tuned(shape, access, bytes) : algorithm(shape, access, bytes, counts);
+  const Algorithm& chosen = algorithm(shape, access, bytes, counts);
   const PlanKey key{&chosen, shape.collective, access, shape.root};
   const Plan* const known = plans_.find(key);
   if (known != nullptr) return {*known, chosen.name.c_str()};

@@ -9,7 +9,6 @@
 #include "choice/choice.h"
 #include "choice/rank_order.h"
 #include "choice/ways.h"
-#include "comm/autotune.h"
 #include "comm/channels.h"
 #include "comm/membership.h"
 #include "plan/cache.h"
@@ -36,9 +35,9 @@ class Plans {
   /// The plan of TUTTI_PLAN_FILE, which must serve the shape and support `access`.
   Planned from_file(const Shape& shape, Access access);
 
-  /// The algorithm that a call uses without autotuning.
+  /// The algorithm that a call uses.
   const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
-  /// The time predicted for a call that `of` has planned, in µs; 0: none, as without a choice or with autotuning.
+  /// The time predicted for a call that `of` has planned, in µs; 0: none, as without a choice.
   double predicted_us(const Shape& shape, Access access, std::size_t bytes) const;
   /// Which access to use, by size. Predicted on first use, which takes milliseconds; `ordinary`: also for buffers that
   /// are not mapped. Only for ranks that share memory.
@@ -55,11 +54,9 @@ class Plans {
   /// The value of TUTTI_ALGO.
   const std::string& forced() const { return forced_; }
 
-  Autotuner& autotuner() { return autotuner_; }
   const Conditions& conditions() const { return conditions_; }
 
  private:
-  const Algorithm& tuned(const Shape& shape, Access access, std::size_t bytes);
   const Plan& insert(const PlanKey& key, Plan plan, const std::string& algorithm);
 
   Process& process_;
@@ -69,7 +66,6 @@ class Plans {
   const std::string who_;
   const std::string forced_;
   RankOrder rank_order_;
-  Autotuner autotuner_;
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
   /// By collective, access and whether groups differ in size; made on first use.
   std::array<std::array<std::array<std::shared_ptr<const Envelope>, 2>, 4>, collective_count> envelopes_;

@@ -1,15 +1,30 @@
 // Whether the times that calls took contradict the times predicted for them.
 #pragma once
 
+#include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 
-#include "comm/autotune.h"
+#include "plan/plan.h"
+#include "plan/types.h"
 
 namespace tutti {
+
+/// A kind of calls, which have one algorithm or a few.
+struct CallKind {
+  Collective collective = Collective::all_reduce;
+  Access access = Access::slots;
+  int width = 0;  ///< bits of the size of the largest buffer of one rank, in bytes
+
+  static CallKind of(Collective collective, Access access, std::size_t bytes) {
+    return {.collective = collective, .access = access, .width = static_cast<int>(std::bit_width(bytes))};
+  }
+  auto operator<=>(const CallKind&) const = default;
+};
 
 /// What one rank has seen of its communicator's calls. Calls run one at a time, so it is used by one thread at a time.
 /// A call's time runs from when all ranks are known to have entered until this rank is done. A call may be slow by
@@ -23,7 +38,7 @@ class PredictionCheck {
   static constexpr double factor = 2;
 
   /// Before and after the run of a call, with times of one clock. A call that is not finished does not count.
-  void start(const TuningKind& kind, double predicted_us, std::int64_t now_ns) {
+  void start(const CallKind& kind, double predicted_us, std::int64_t now_ns) {
     running_ = {.kind = kind, .predicted_us = predicted_us, .started_ns = now_ns};
   }
   void finish(std::int64_t now_ns);
@@ -33,7 +48,7 @@ class PredictionCheck {
 
  private:
   struct Running {
-    TuningKind kind;
+    CallKind kind;
     double predicted_us = 0;
     std::int64_t started_ns = 0;
   };
@@ -47,7 +62,7 @@ class PredictionCheck {
   };
 
   Running running_;
-  std::map<TuningKind, Seen> seen_;
+  std::map<CallKind, Seen> seen_;
 };
 
 }  // namespace tutti

@@ -94,9 +94,9 @@ class Clock {
   std::vector<Tick> ticks_;
 };
 
-class Autotuner {
+class RaceFinder {
  public:
-  explicit Autotuner(const ChannelProgram& program)
+  explicit RaceFinder(const ChannelProgram& program)
       : program_(program),
         channels_(index(program.channels)),
         kept_(program.instructions.size()),
@@ -226,7 +226,7 @@ Result<std::vector<int>> execution_order(const ChannelProgram& program) {
 }
 
 Result<void> check_races(const ChannelProgram& program, const std::vector<int>& order) {
-  return Autotuner(program).run(order);
+  return RaceFinder(program).run(order);
 }
 
 }  // namespace tutti::formats

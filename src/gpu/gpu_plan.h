@@ -7,8 +7,7 @@
 
 namespace tutti {
 
-/// Chooses the plan, and makes it on first use. `waiting` is by_host, or the same in all calls of a communicator. No
-/// autotuning: the host does not see when a call ends.
+/// Chooses the plan, and makes it on first use. `waiting` is by_host, or the same in all calls of a communicator.
 std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, Waiting waiting);
 
 }  // namespace tutti

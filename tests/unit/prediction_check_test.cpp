@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr TuningKind kind{.collective = Collective::all_reduce, .access = Access::mapped, .width = 24};
+constexpr CallKind kind{.collective = Collective::all_reduce, .access = Access::mapped, .width = 24};
 constexpr double predicted_us = 1000;
 
 /// Of a call for each ratio of its time to the prediction.
@@ -50,7 +50,7 @@ TEST(PredictionCheck, KeepsKindsApartAndNamesTheWorst) {
   PredictionCheck check;
   const auto add = [&](int width, double ratio, int calls) {
     for (int i = 0; i < calls; ++i) {
-      TuningKind other = kind;
+      CallKind other = kind;
       other.width = width;
       check.start(other, predicted_us, 0);
       check.finish(static_cast<std::int64_t>(ratio * predicted_us * 1000));
