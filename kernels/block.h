@@ -67,8 +67,8 @@ enum class Fault : std::uint8_t {
   no_publish_barrier,  ///< one thread signals before the others have stored
   no_operand_barrier,  ///< passes overlap
   no_vote,             ///< threads continue without those that still wait
-  no_first_meeting,    ///< windows are read before their owner has begun
-  no_last_meeting,     ///< a call ends before its peers have left its memory
+  no_entry_barrier,    ///< windows are read before their owner has begun
+  no_exit_barrier,     ///< a call ends before its peers have left its memory
   wrong_bound,         ///< a pass one element short
   one_slot_too_many,   ///< acquire does not count the last message
   one_flag_checked,    ///< the second half of a flagged word is accepted unchecked

@@ -191,7 +191,7 @@ struct Call {
   std::uint8_t scaled;   ///< 1: leaves are multiplied by the factor of their rank
   /// 1: some ranks are in other launches, so ranks compare their signatures, accesses through windows wait until all
   /// have begun, and words that order them reach other GPUs
-  std::uint8_t meet;
+  std::uint8_t synchronises;
   std::uint8_t windows;  ///< 1: the plan accesses buffers of other ranks
   std::uint8_t choose;   ///< 1: `by_windows` holds plans that run where all ranks offer their buffers; run_plan only
   std::uint8_t checks_abort;  ///< 1: once the abort word is set, the launch does nothing; run_plan only
@@ -201,7 +201,7 @@ struct Call {
   /// In pinned memory. Null: they are in `few_messages`.
   const Message* messages;
   /// In pinned memory, by local rank · ranks + peer: the call has a count per rank, and no plan. Null: not used. Only
-  /// for run_plan of uint8, with `meet`.
+  /// for run_plan of uint8, with `synchronises`.
   const Transfer* transfers;
   /// In pinned memory, replaces `buffers` if these are not yet known at the launch. Null: not used. Only for run_plan.
   const PeerBuffers* table;

@@ -11,7 +11,7 @@
   extern "C" __global__ void __launch_bounds__(::tutti::device::block_threads, 1)  \
       TUTTI_NAME(body, type)(const __grid_constant__ ::tutti::device::Call call) { \
     __shared__ ::tutti::device::Shared<::tutti::device::Body::body> shared;        \
-    ::tutti::device::CudaBlock block(call.meet == 0);                              \
+    ::tutti::device::CudaBlock block(call.synchronises == 0);                      \
     ::tutti::device::body<storage>(block, shared, call);                           \
   }
 #define TUTTI_EXPAND(body, type, storage) TUTTI_DEFINE(body, type, storage)

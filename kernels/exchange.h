@@ -44,10 +44,10 @@ class Exchange {
     if (!open()) return;
     copy_own();
     while (true) {
-      const Look look = poll();
-      if (!look.pending) return;
-      if (look.gave_up) return report();
-      if (look.ready) move();
+      const PollResult polled = poll();
+      if (!polled.pending) return;
+      if (polled.gave_up) return report();
+      if (polled.ready) move();
     }
   }
 
@@ -97,7 +97,7 @@ class Exchange {
   }
 
   /// What is left to be moved, and what of it can be moved now.
-  TUTTI_DEVICE Look poll() {
+  TUTTI_DEVICE PollResult poll() {
     bool pending = false, ready = false;
     for (int item = b_.thread(); item < 2 * ranks_; item += b_.threads()) {
       const bool left = is_pending(item);
@@ -106,7 +106,7 @@ class Exchange {
       pending = pending || left;
       ready = ready || now;
     }
-    return look(b_, watch_, pending, ready);
+    return vote(b_, watch_, pending, ready);
   }
 
   /// Moves a tile of everything that is ready. Each rank begins with another peer, so that not all store to one.

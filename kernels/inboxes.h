@@ -23,7 +23,7 @@ struct InboxShared {
   const std::byte* here[ranks_max];
   std::uint64_t uses;
   WaitShared waits;
-  MeetingLinks links;
+  BarrierLinks links;
 };
 
 template <Block B>
@@ -199,7 +199,7 @@ class Inboxes {
   TUTTI_DEVICE bool clear() {
     if constexpr (B::fault == Fault::inbox_not_cleared) return true;
     fetch(b_, s_.links, links_, ranks_);
-    if (!meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 0)) return false;
+    if (!barrier(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 0)) return false;
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer == self_) continue;
       std::byte* const inbox = links_[peer].inbox_here;
@@ -207,7 +207,7 @@ class Inboxes {
            at += static_cast<std::uint64_t>(b_.threads()) * 16)
         b_.store_flagged(inbox + at, {});
     }
-    return meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 1);
+    return barrier(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 1);
   }
 
   B& b_;

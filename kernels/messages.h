@@ -47,11 +47,11 @@ class Messages {
       return report(ErrorRecord::aborted);
     }
     while (true) {
-      const Look look = poll();
-      if (!look.pending) return keep_numbers();
+      const PollResult polled = poll();
+      if (!polled.pending) return keep_numbers();
       if (b_.sync_any(differing_ >= 0)) return report_difference();
-      if (look.gave_up) return report(watch_.why());
-      if (look.ready) move();
+      if (polled.gave_up) return report(watch_.why());
+      if (polled.ready) move();
     }
   }
 
@@ -143,7 +143,7 @@ class Messages {
     return false;
   }
 
-  TUTTI_DEVICE Look poll() {
+  TUTTI_DEVICE PollResult poll() {
     bool pending = false, ready = false;
     for (int queue = b_.thread(); queue < queues_ && differing_ < 0; queue += b_.threads()) {
       const bool left = is_pending(queue);
@@ -152,7 +152,7 @@ class Messages {
       pending = pending || left;
       ready = ready || now;
     }
-    return look(b_, watch_, pending, ready);
+    return vote(b_, watch_, pending, ready);
   }
 
   /// Moves a tile of every queue that is ready. Each rank begins with another peer, so that not all store to one.

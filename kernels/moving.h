@@ -83,13 +83,13 @@ class IdleWatch {
 };
 
 /// What a body finds that looks at all that it still has to move. Equal for all threads of the block.
-struct Look {
+struct PollResult {
   bool pending, ready, gave_up;
 };
 
 /// `left`: whether this thread has something to move; `now`: and whether it can be moved now.
 template <Block B>
-TUTTI_DEVICE Look look(B& b, IdleWatch<B>& watch, bool left, bool now) {
+TUTTI_DEVICE PollResult vote(B& b, IdleWatch<B>& watch, bool left, bool now) {
   const bool pending = b.sync_any(left);
   const bool ready = b.sync_any(now);
   if (ready || !pending) {

@@ -49,7 +49,7 @@ class OneShot {
     Word first{};  // loaded while the links are looked up
     if (thread < words) first = own(thread);
     if (!inboxes_.look_up(links_)) return;
-    const bool compares = call_.meet != 0;
+    const bool compares = call_.synchronises != 0;
     if (compares) inboxes_.send_signature();
     for (std::uint64_t word = thread; word < words; word += threads) send(word, word == thread ? first : own(word));
     if (compares && !inboxes_.same_call()) return;

@@ -11,9 +11,9 @@
 
 #include "kernels/block.h"
 #include "kernels/entries.h"
+#include "kernels/entry_barrier.h"
 #include "kernels/exchange.h"
 #include "kernels/extent.h"
-#include "kernels/first_meeting.h"
 #include "kernels/messages.h"
 #include "kernels/pass.h"
 #include "kernels/waiting.h"
@@ -31,7 +31,7 @@ struct Shared<Body::run_plan> {
   HeldLinks links;
   Operands operands[2];  ///< of this pass and the previous one
   WaitShared waits;
-  FirstMeetingShared first_meeting;
+  EntryBarrierShared entry_barrier;
   ExchangeShared exchange;
   MessagesShared messages;
 };
@@ -46,7 +46,7 @@ class PlanWalk {
         rank_(part.rank),
         channel_(part.channel),
         links_(part.links),
-        first_meeting_(b, s.first_meeting, s.links, call, part),
+        entry_barrier_(b, s.entry_barrier, s.links, call, part),
         by_windows_(call.choose != 0) {}  // which ranks choose most often
 
   TUTTI_DEVICE void run() {
@@ -55,7 +55,7 @@ class PlanWalk {
       if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) == AbortWord::all_ends)) return;
     s_.links.load(b_, links_, call_.ranks);
     bring_plan();
-    if (call_.meet != 0 && !first_meeting_.begin()) return;
+    if (call_.synchronises != 0 && !entry_barrier_.begin()) return;
     walk();
   }
 
@@ -72,7 +72,7 @@ class PlanWalk {
   /// Carries out the actions for each tile. The first one is prepared while the ranks meet: what is computed for it,
   /// and its code and constants, which are loaded for the first time, cost no time then.
   TUTTI_DEVICE void walk() {
-    bool has_met = call_.meet == 0;
+    bool has_met = call_.synchronises == 0;
     tile_ = channel_;
     for (std::uint32_t next = 0;;) {
       if (next >= action_count()) {
@@ -83,7 +83,7 @@ class PlanWalk {
       if (!ends) prepare(next);
       if (!has_met) {
         const bool expected = by_windows_;
-        if (!first_meeting_.end(by_windows_)) return;
+        if (!entry_barrier_.end(by_windows_)) return;
         has_met = true;
         if (by_windows_ != expected) {
           bring_plan();
@@ -103,26 +103,26 @@ class PlanWalk {
     if (action.verb == Verb::copy || action.verb == Verb::reduce) prepare_pass(action);
   }
 
-  /// Carries out action `next` and those that are together with it, and counts `next` on. False: gave up.
+  /// Carries out action `next` and those that are parallel with it, and counts `next` on. False: gave up.
   TUTTI_DEVICE bool perform(std::uint32_t& next) {
     const Action& action = s_.actions[next - first_];
-    std::uint32_t together = action.together;
-    if (together > held_ - (next - first_)) together = held_ - (next - first_);
+    std::uint32_t parallel = action.parallel;
+    if (parallel > held_ - (next - first_)) parallel = held_ - (next - first_);
     switch (action.verb) {
       case Verb::copy:
       case Verb::reduce: pass(action); break;
       case Verb::signal:
       case Verb::commit:
-      case Verb::release: tell(&action, together); break;
+      case Verb::release: tell(&action, parallel); break;
       case Verb::wait:
       case Verb::acquire:
       case Verb::peek:
-        if (!await(&action, together, next)) return false;
+        if (!await(&action, parallel, next)) return false;
         break;
-      case Verb::settle:            // slots are settled when committed
-      case Verb::wait_line: break;  // call descriptors do not exist on devices
+      case Verb::settle:                  // slots are settled when committed
+      case Verb::wait_descriptor: break;  // call descriptors do not exist on devices
     }
-    next += together;
+    next += parallel;
     return true;
   }
 
@@ -237,7 +237,7 @@ class PlanWalk {
                     .halvings = static_cast<int>(action.halvings)};
     const Place* const places = places_ + action.first;
     if (call_.scaled != 0)
-      for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].leaf != 0;
+      for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].contribution != 0;
     if constexpr (!std::is_integral_v<T>) how.weighted = call_.average != 0 && is_weighted(action, places);
     Operands& o = s_.operands[turn_];
     if (by_windows_)
@@ -298,7 +298,7 @@ class PlanWalk {
     }
     if (call_.scaled == 0) return;
     const std::uint32_t owner = place.where == Where::peer_input ? place.peer : rank_.rank;
-    o.scaled[i] = place.leaf;
+    o.scaled[i] = place.contribution;
     o.scalars[i] = buffers_of(owner).scalar;
   }
 
@@ -307,7 +307,7 @@ class PlanWalk {
   /// Where buffers of other ranks begin is known only after the meeting: an address is an offset until then.
   TUTTI_DEVICE void place_in_window(Operands& o, int i, int sources, const Place& place) {
     if (!is_in_window(place)) return;
-    const PeerBuffers& window = first_meeting_.window(place.peer);
+    const PeerBuffers& window = entry_barrier_.window(place.peer);
     if (place.where == Where::peer_input && i < sources)
       o.sources[i] = window.input + reinterpret_cast<std::uintptr_t>(o.sources[i]);
     if (place.where != Where::peer_output) return;
@@ -320,7 +320,7 @@ class PlanWalk {
   TUTTI_DEVICE std::byte* in_window(const Place& place, const Extent& extent) const {
     std::byte* const at = written(place, extent);
     if (place.where != Where::peer_output || !is_in_window(place)) return at;
-    return first_meeting_.window(place.peer).output + reinterpret_cast<std::uintptr_t>(at);
+    return entry_barrier_.window(place.peer).output + reinterpret_cast<std::uintptr_t>(at);
   }
 
   TUTTI_DEVICE const std::byte* read(const Place& place, const Extent& extent) const {
@@ -368,7 +368,7 @@ class PlanWalk {
   const RankCall& rank_;
   std::uint32_t channel_;
   Link* links_;
-  FirstMeeting<B> first_meeting_;
+  EntryBarrier<B> entry_barrier_;
   bool by_windows_;
   const Place* places_ = nullptr;
   std::uint64_t tile_ = 0;

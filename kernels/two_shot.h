@@ -17,11 +17,11 @@ template <>
 struct Shared<Body::two_shot> {
   Operands operands[2];  ///< of this tile and the previous one
   WaitShared waits;
-  MeetingLinks links;
+  BarrierLinks links;
 };
 
-/// Numbers of the meetings, for error records.
-enum class TwoShotMeeting : std::uint32_t { begin, end };
+/// Numbers of the barriers, for error records.
+enum class TwoShotBarrier : std::uint32_t { begin, end };
 
 template <class T, Block B>
 TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
@@ -31,11 +31,11 @@ TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
   const int ranks = static_cast<int>(call.ranks);
   if (channel >= call.cut.tiles) return;  // equal on all ranks
   fetch(b, s.links, part.links, ranks);
-  const auto meets = [&](TwoShotMeeting meeting) {
-    return meet(b, s.waits, s.links, call, rank, static_cast<int>(channel), static_cast<std::uint32_t>(meeting));
+  const auto barrier_at = [&](TwoShotBarrier nth) {
+    return barrier(b, s.waits, s.links, call, rank, static_cast<int>(channel), static_cast<std::uint32_t>(nth));
   };
-  if constexpr (B::fault != Fault::no_first_meeting)
-    if (call.meet != 0 && !meets(TwoShotMeeting::begin)) return;
+  if constexpr (B::fault != Fault::no_entry_barrier)
+    if (call.synchronises != 0 && !barrier_at(TwoShotBarrier::begin)) return;
 
   const Combination how{.op = call.op,
                         .sources = ranks,
@@ -57,7 +57,7 @@ TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
     if constexpr (B::fault != Fault::no_operand_barrier) b.sync(Barrier::operands);
     run_pass<T>(b, o, how, extent.count);
   }
-  if constexpr (B::fault != Fault::no_last_meeting) (void)meets(TwoShotMeeting::end);
+  if constexpr (B::fault != Fault::no_exit_barrier) (void)barrier_at(TwoShotBarrier::end);
 }
 
 }  // namespace tutti::device

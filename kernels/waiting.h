@@ -56,9 +56,9 @@ struct WaitShared {
   std::uint32_t failed[ranks_max];  ///< why a thread gave up, by the object it waited for
 };
 
-/// The links of a block's channel for its meetings, loaded early so that a meeting need not wait for them. Entry i is
+/// The links of a block's channel for its barriers, loaded early so that a barrier need not wait for them. Entry i is
 /// used only by the thread that handles peer i.
-struct MeetingLinks {
+struct BarrierLinks {
   std::uint64_t* there[ranks_max];
   const std::uint64_t* here[ranks_max];
   std::uint64_t raised[ranks_max];
@@ -66,7 +66,7 @@ struct MeetingLinks {
 };
 
 template <Block B>
-TUTTI_DEVICE void fetch(B& b, MeetingLinks& m, const Link* links, int ranks) {
+TUTTI_DEVICE void fetch(B& b, BarrierLinks& m, const Link* links, int ranks) {
   for (int peer = b.thread(); peer < ranks; peer += b.threads()) {
     m.there[peer] = links[peer].flag_there;
     m.here[peer] = links[peer].flag_here;
@@ -156,10 +156,10 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
   b.store_relaxed(call.abort, std::uint32_t{AbortWord::all_ends});
 }
 
-/// The first half of a meeting: this rank's block of the channel has arrived, with all that it has stored. `m` must
+/// The first half of a barrier: this rank's block of the channel has arrived, with all that it has stored. `m` must
 /// have been fetched.
 template <Block B>
-TUTTI_DEVICE void arrive(B& b, MeetingLinks& m, const Call& call, const RankCall& rank, int channel) {
+TUTTI_DEVICE void arrive(B& b, BarrierLinks& m, const Call& call, const RankCall& rank, int channel) {
   Link* const links = rank.links + static_cast<std::size_t>(channel) * call.ranks;
   publish(b);
   for (int peer = b.thread(); peer < static_cast<int>(call.ranks); peer += b.threads())
@@ -169,11 +169,11 @@ TUTTI_DEVICE void arrive(B& b, MeetingLinks& m, const Call& call, const RankCall
     }
 }
 
-/// The second half: waits until the blocks of all ranks have arrived. `meeting` is its number in the call, for error
+/// The second half: waits until the blocks of all ranks have arrived. `nth` is its number in the call, for error
 /// records. False: gave up.
 template <Block B>
-TUTTI_DEVICE bool await_all(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
-                            std::uint32_t meeting) {
+TUTTI_DEVICE bool await_all(B& b, WaitShared& s, BarrierLinks& m, const Call& call, const RankCall& rank, int channel,
+                            std::uint32_t nth) {
   const int ranks = static_cast<int>(call.ranks);
   Link* const links = rank.links + static_cast<std::size_t>(channel) * call.ranks;
   bool failed = false;
@@ -188,20 +188,20 @@ TUTTI_DEVICE bool await_all(B& b, WaitShared& s, MeetingLinks& m, const Call& ca
   give_up(b, s, call, rank.errors[channel], ranks, [&](int peer, ErrorRecord& record) {
     record.peer = static_cast<std::uint32_t>(peer);
     record.action = 0;
-    record.step = meeting;
+    record.step = nth;
     record.tile = 0;
     record.verb = static_cast<std::uint32_t>(Verb::wait);
   });
   return false;
 }
 
-/// A meeting: all ranks' blocks of this channel arrive before any continues, and see all stores that the others made
+/// A barrier: all ranks' blocks of this channel arrive before any continues, and see all stores that the others made
 /// before. False: gave up.
 template <Block B>
-TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
-                       std::uint32_t meeting) {
+TUTTI_DEVICE bool barrier(B& b, WaitShared& s, BarrierLinks& m, const Call& call, const RankCall& rank, int channel,
+                          std::uint32_t nth) {
   arrive(b, m, call, rank, channel);
-  return await_all(b, s, m, call, rank, channel, meeting);
+  return await_all(b, s, m, call, rank, channel, nth);
 }
 
 }  // namespace tutti::device

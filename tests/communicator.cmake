@@ -1,7 +1,7 @@
 tutti_test(tune_test SOURCES unit/tune_test.cpp LIBS tutti_tune LABELS unit)
-tutti_test(kept_choices_test SOURCES unit/kept_choices_test.cpp LIBS tutti_tune LABELS unit)
-tutti_test(ways_test SOURCES unit/ways_test.cpp LIBS tutti_tune LABELS unit)
-target_compile_definitions(ways_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
+tutti_test(choice_cache_test SOURCES unit/choice_cache_test.cpp LIBS tutti_tune LABELS unit)
+tutti_test(access_table_test SOURCES unit/access_table_test.cpp LIBS tutti_tune LABELS unit)
+target_compile_definitions(access_table_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 tutti_test(handles_test SOURCES unit/handles_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(launch_test SOURCES unit/launch_env_test.cpp unit/slurm_lists_test.cpp unit/key_value_space_test.cpp
                                support/fake_pmi.cpp LIBS tutti_launch LABELS unit)

@@ -28,7 +28,7 @@ tutti_test(quiet_test SOURCES unit/quiet_test.cpp LIBS tutti_cuda LABELS unit)
 tutti_test(cuda_engine_test SOURCES unit/cuda_engine_test.cpp LIBS tutti_cuda tutti_kernels tutti_test_kernels tutti_test_support LABELS unit)
 tutti_cuda_test(cuda_engine_test)
 
-tutti_test(call_ways_test SOURCES unit/call_ways_test.cpp LIBS tutti_gpu LABELS unit)
+tutti_test(path_history_test SOURCES unit/path_history_test.cpp LIBS tutti_gpu LABELS unit)
 
 # Where there is a CUDA toolkit, what we declare of the driver is compared with what it declares.
 find_path(TUTTI_CUDA_HEADERS cudaTypedefs.h PATHS /usr/local/cuda/include $ENV{CUDA_HOME}/include DOC "Folder of cuda.h")

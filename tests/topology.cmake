@@ -31,7 +31,7 @@ if(HWLOC_FOUND)
 endif()
 target_compile_definitions(topology_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
-tutti_test(place_test SOURCES unit/place_test.cpp unit/seats_test.cpp unit/rails_test.cpp unit/thread_cpus_test.cpp unit/cpu_map_test.cpp unit/job_picture_test.cpp ${PROJECT_SOURCE_DIR}/tools/tutti_topo/job_reader.cpp
+tutti_test(place_test SOURCES unit/place_test.cpp unit/locations_test.cpp unit/rails_test.cpp unit/thread_cpus_test.cpp unit/cpu_map_test.cpp unit/job_picture_test.cpp ${PROJECT_SOURCE_DIR}/tools/tutti_topo/job_reader.cpp
            LIBS tutti_place tutti_pictures tutti_formats pugixml::pugixml LABELS unit)
 target_compile_definitions(place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 

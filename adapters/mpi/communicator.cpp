@@ -38,7 +38,7 @@ std::optional<int> leader(MPI_Comm comm, MPI_Group world, Get&& get) {
 /// All ranks of a communicator in one group, in which they can start.
 class OneGroup {
  public:
-  OneGroup(MPI_Comm comm, const Place& place) : comm_(comm) {
+  OneGroup(MPI_Comm comm, const RankInfo& place) : comm_(comm) {
     if (!place.between()) return;
     const int comes_later = place.remote_first == 0 ? 1 : 0;
     code_ = PMPI_Intercomm_merge(comm, comes_later, &merged_);

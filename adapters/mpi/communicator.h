@@ -32,7 +32,7 @@ class Communicator {
 
   /// MPI_COMM_NULL after retire() and end().
   MPI_Comm handle() const { return handle_.load(std::memory_order_relaxed); }
-  const Place& place() const { return place_; }
+  const RankInfo& place() const { return place_; }
   /// tutti, one_rank, or why MPI serves all calls.
   Outcome outcome() const { return outcome_; }
   bool started() const { return started_; }
@@ -67,7 +67,7 @@ class Communicator {
   std::string why(tuttiResult_t result) const;
 
   std::atomic<MPI_Comm> handle_;
-  Place place_;
+  RankInfo place_;
   Outcome outcome_ = Outcome::tutti;
   bool started_ = false;
   int abandoned_ = MPI_SUCCESS;

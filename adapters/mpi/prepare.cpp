@@ -8,7 +8,7 @@
 namespace tutti::mpi {
 namespace {
 
-bool is_rank(int root, const Place& place) {
+bool is_rank(int root, const RankInfo& place) {
   return root >= 0 && root < place.ranks;
 }
 
@@ -56,7 +56,7 @@ int take(Side& side, const Buffers& buffers, int ranks) {
   return side.take(pieces);
 }
 
-Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int root) {
+Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, int root) {
   if (place.between()) return between::bcast(call, place, data, root);
   if (!right(data) || !is_rank(root, place)) return refused();
   if (data.in_place()) return misplaced();
@@ -69,7 +69,7 @@ Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int r
   return ready_unless_empty(call, Kind::broadcast, mine.bytes);
 }
 
-Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
+Prepared prepare_gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
   if (place.between()) return between::gather(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
@@ -89,7 +89,7 @@ Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, cons
   return ready_unless_empty(call, Kind::gather, block, in_place);
 }
 
-Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
+Prepared prepare_scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
   if (place.between()) return between::scatter(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
@@ -109,7 +109,7 @@ Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, con
   return ready_unless_empty(call, Kind::scatter, block);
 }
 
-Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+Prepared prepare_allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
   if (place.between()) return between::allgather(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
@@ -123,7 +123,7 @@ Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, c
   return ready_unless_empty(call, Kind::all_gather, block, send.in_place());
 }
 
-Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+Prepared prepare_alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
   if (place.between()) return between::alltoall(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
@@ -137,7 +137,7 @@ Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, co
                             send.in_place());
 }
 
-Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv, int root) {
+Prepared prepare_gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root) {
   if (place.between()) return between::gatherv(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
@@ -156,7 +156,7 @@ Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, con
   return ready(call, Kind::gather_v, 0, in_place);
 }
 
-Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, const Buffer& recv, int root) {
+Prepared prepare_scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root) {
   if (place.between()) return between::scatterv(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
@@ -175,7 +175,7 @@ Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, c
   return ready(call, Kind::scatter_v, 0);
 }
 
-Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv) {
+Prepared prepare_allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv) {
   if (place.between()) return between::allgatherv(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv, place.ranks)) return refused();
@@ -189,7 +189,7 @@ Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, 
   return ready(call, Kind::all_gather_v, 0, send.in_place());
 }
 
-Prepared prepare_alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv) {
+Prepared prepare_alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv) {
   if (place.between()) return between::alltoallv(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();

@@ -13,7 +13,7 @@
 namespace tutti::mpi {
 
 /// This rank's place. An intercommunicator's ranks are numbered through both groups, one after the other.
-struct Place {
+struct RankInfo {
   int rank = 0;
   int ranks = 1;
   int remote = 0;        ///< how many ranks the other group of an intercommunicator has; 0: it is none
@@ -64,15 +64,15 @@ struct Buffers {
   bool in_place() const { return at == MPI_IN_PLACE; }
 };
 
-Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int root);
-Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root);
-Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root);
-Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv);
-Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv);
-Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv, int root);
-Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, const Buffer& recv, int root);
-Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv);
-Prepared prepare_alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv);
+Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, int root);
+Prepared prepare_gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
+Prepared prepare_scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
+Prepared prepare_allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
+Prepared prepare_alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
+Prepared prepare_gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root);
+Prepared prepare_scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root);
+Prepared prepare_allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv);
+Prepared prepare_alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv);
 
 /// `recv` of ranks other than the root has no meaning.
 struct Reduce {
@@ -85,11 +85,12 @@ struct Reduce {
   bool in_place() const { return send == MPI_IN_PLACE; }
 };
 
-Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce);
-Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, int root);
-Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Reduce& reduce);
+Prepared prepare_allreduce(Call& call, const RankInfo& place, const Reduce& reduce);
+Prepared prepare_reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root);
+Prepared prepare_reduce_scatter_block(Call& call, const RankInfo& place, const Reduce& reduce);
 /// `counts`: of each rank's block.
-Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& reduce, const Array<MPI_Count>& counts);
-Prepared prepare_scan(Call& call, const Place& place, const Reduce& reduce, bool exclusive);
+Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce& reduce,
+                                const Array<MPI_Count>& counts);
+Prepared prepare_scan(Call& call, const RankInfo& place, const Reduce& reduce, bool exclusive);
 
 }  // namespace tutti::mpi

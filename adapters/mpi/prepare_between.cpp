@@ -6,17 +6,17 @@
 namespace tutti::mpi::between {
 namespace {
 
-bool is_root(int root, const Place& place) {
+bool is_root(int root, const RankInfo& place) {
   return root == MPI_ROOT || (root >= 0 && root < place.remote);
 }
 
-void with_none(Side& side, const Place& place) {
+void with_none(Side& side, const RankInfo& place) {
   side.counts.assign(static_cast<std::size_t>(place.ranks), 0);
   side.displacements.assign(static_cast<std::size_t>(place.ranks), 0);
 }
 
 /// `block` bytes with each rank of the other group, `step` bytes apart.
-void with_each(Side& side, const Place& place, std::size_t block, std::size_t step) {
+void with_each(Side& side, const RankInfo& place, std::size_t block, std::size_t step) {
   with_none(side, place);
   const auto first = static_cast<std::size_t>(place.remote_first);
   for (std::size_t i = 0; i < static_cast<std::size_t>(place.remote); ++i) {
@@ -26,19 +26,19 @@ void with_each(Side& side, const Place& place, std::size_t block, std::size_t st
 }
 
 /// All of it with that rank of the other group.
-void with_one(Side& side, const Place& place, int remote) {
+void with_one(Side& side, const RankInfo& place, int remote) {
   with_none(side, place);
   side.counts[static_cast<std::size_t>(place.remote_first) + static_cast<std::size_t>(remote)] = side.bytes;
 }
 
 /// From counts of the other group alone to those of all ranks.
-void spread(std::vector<std::size_t>& values, const Place& place) {
+void spread(std::vector<std::size_t>& values, const RankInfo& place) {
   values.insert(values.begin(), static_cast<std::size_t>(place.remote_first), 0);
   values.resize(static_cast<std::size_t>(place.ranks), 0);
 }
 
 /// One piece for each rank of the other group.
-int take_each(Side& side, const Place& place, const Buffers& buffers) {
+int take_each(Side& side, const RankInfo& place, const Buffers& buffers) {
   if (const int code = take(side, buffers, place.remote); code != MPI_SUCCESS) return code;
   spread(side.counts, place);
   spread(side.displacements, place);
@@ -46,7 +46,7 @@ int take_each(Side& side, const Place& place, const Buffers& buffers) {
 }
 
 /// A buffer that is divided among the ranks of the other group.
-int take_divided(Side& side, const Place& place, const Buffer& buffer) {
+int take_divided(Side& side, const RankInfo& place, const Buffer& buffer) {
   if (const int code = side.take(piece_of(buffer, place.remote)); code != MPI_SUCCESS) return code;
   const std::size_t block = side.bytes / static_cast<std::size_t>(place.remote);
   with_each(side, place, block, block);
@@ -54,20 +54,20 @@ int take_divided(Side& side, const Place& place, const Buffer& buffer) {
 }
 
 /// A buffer that all ranks of the other group get.
-int take_for_each(Side& side, const Place& place, const Buffer& buffer) {
+int take_for_each(Side& side, const RankInfo& place, const Buffer& buffer) {
   if (const int code = side.take(piece_of(buffer)); code != MPI_SUCCESS) return code;
   with_each(side, place, side.bytes, 0);
   return MPI_SUCCESS;
 }
 
-int take_for_one(Side& side, const Place& place, const Buffer& buffer, int remote) {
+int take_for_one(Side& side, const RankInfo& place, const Buffer& buffer, int remote) {
   if (const int code = side.take(piece_of(buffer)); code != MPI_SUCCESS) return code;
   with_one(side, place, remote);
   return MPI_SUCCESS;
 }
 
 /// Both sides are set, or have nothing. `code`: of setting them.
-Prepared exchange(Call& call, const Place& place, int code) {
+Prepared exchange(Call& call, const RankInfo& place, int code) {
   if (code != MPI_SUCCESS) return failed(code);
   call.kind = Kind::all_to_all_v;
   for (Side* const side : {&call.send, &call.recv})
@@ -81,7 +81,7 @@ bool right(const Reduce& reduce) {
 }
 
 /// The inputs of the other group come here, to be combined.
-void combine_theirs(Call& call, const Place& place, const Reduce& reduce, std::size_t element_bytes) {
+void combine_theirs(Call& call, const RankInfo& place, const Reduce& reduce, std::size_t element_bytes) {
   const auto count = static_cast<std::size_t>(reduce.count);
   const std::size_t block = count * element_bytes;
   call.recv.set_own(block * static_cast<std::size_t>(place.remote));
@@ -95,13 +95,13 @@ void combine_theirs(Call& call, const Place& place, const Reduce& reduce, std::s
 }
 
 /// By what both groups know.
-Reduction moved(const Place& place, const Reduce& reduce) {
+Reduction moved(const RankInfo& place, const Reduce& reduce) {
   return reduction_of(reduce.type, reduce.op, static_cast<std::size_t>(reduce.count), place.ranks, /*moves=*/true);
 }
 
 }  // namespace
 
-Prepared bcast(Call& call, const Place& place, const Buffer& data, int root) {
+Prepared bcast(Call& call, const RankInfo& place, const Buffer& data, int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
   if (!tutti::mpi::right(data) || !is_root(root, place)) return refused();
   if (data.in_place()) return misplaced();
@@ -109,7 +109,7 @@ Prepared bcast(Call& call, const Place& place, const Buffer& data, int root) {
   return exchange(call, place, take_for_one(call.recv, place, data, root));
 }
 
-Prepared gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
+Prepared gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
   const Buffer& mine = root == MPI_ROOT ? recv : send;
   if (!tutti::mpi::right(mine) || !is_root(root, place)) return refused();
@@ -118,7 +118,7 @@ Prepared gather(Call& call, const Place& place, const Buffer& send, const Buffer
   return exchange(call, place, take_for_one(call.send, place, send, root));
 }
 
-Prepared scatter(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
+Prepared scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
   const Buffer& mine = root == MPI_ROOT ? send : recv;
   if (!tutti::mpi::right(mine) || !is_root(root, place)) return refused();
@@ -127,21 +127,21 @@ Prepared scatter(Call& call, const Place& place, const Buffer& send, const Buffe
   return exchange(call, place, take_for_one(call.recv, place, recv, root));
 }
 
-Prepared allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+Prepared allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
   if (!tutti::mpi::right(send) || !tutti::mpi::right(recv)) return refused();
   const int code = take_for_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_divided(call.recv, place, recv));
 }
 
-Prepared alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+Prepared alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
   if (!tutti::mpi::right(send) || !tutti::mpi::right(recv)) return refused();
   const int code = take_divided(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_divided(call.recv, place, recv));
 }
 
-Prepared gatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv, int root) {
+Prepared gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
   if (!is_root(root, place)) return refused();
   if (root != MPI_ROOT) return gather(call, place, send, {}, root);
@@ -150,7 +150,7 @@ Prepared gatherv(Call& call, const Place& place, const Buffer& send, const Buffe
   return exchange(call, place, take_each(call.recv, place, recv));
 }
 
-Prepared scatterv(Call& call, const Place& place, const Buffers& send, const Buffer& recv, int root) {
+Prepared scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
   if (!is_root(root, place)) return refused();
   if (root != MPI_ROOT) return scatter(call, place, {}, recv, root);
@@ -159,21 +159,21 @@ Prepared scatterv(Call& call, const Place& place, const Buffers& send, const Buf
   return exchange(call, place, take_each(call.send, place, send));
 }
 
-Prepared allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv) {
+Prepared allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
   if (!tutti::mpi::right(send) || !tutti::mpi::right(recv, place.remote)) return refused();
   const int code = take_for_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_each(call.recv, place, recv));
 }
 
-Prepared alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv) {
+Prepared alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
   if (!tutti::mpi::right(send, place.remote) || !tutti::mpi::right(recv, place.remote)) return refused();
   const int code = take_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_each(call.recv, place, recv));
 }
 
-Prepared allreduce(Call& call, const Place& place, const Reduce& reduce) {
+Prepared allreduce(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (reduce.in_place() || reduce.recv == MPI_IN_PLACE) return misplaced();
   if (!right(reduce)) return refused();
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
@@ -187,7 +187,7 @@ Prepared allreduce(Call& call, const Place& place, const Reduce& reduce) {
 }
 
 /// The root's group knows neither count nor operator, so all ranks agree before anything is moved.
-Prepared reduce(Call& call, const Place& place, const Reduce& reduce, int root) {
+Prepared reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root) {
   Prepared prepared;
   if (root == MPI_PROC_NULL) {
     prepared = exchange(call, place, MPI_SUCCESS);

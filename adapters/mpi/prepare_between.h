@@ -6,16 +6,16 @@
 
 namespace tutti::mpi::between {
 
-Prepared bcast(Call& call, const Place& place, const Buffer& data, int root);
-Prepared gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root);
-Prepared scatter(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root);
-Prepared allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv);
-Prepared alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv);
-Prepared gatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv, int root);
-Prepared scatterv(Call& call, const Place& place, const Buffers& send, const Buffer& recv, int root);
-Prepared allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv);
-Prepared alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv);
-Prepared allreduce(Call& call, const Place& place, const Reduce& reduce);
-Prepared reduce(Call& call, const Place& place, const Reduce& reduce, int root);
+Prepared bcast(Call& call, const RankInfo& place, const Buffer& data, int root);
+Prepared gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
+Prepared scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
+Prepared allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
+Prepared alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
+Prepared gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root);
+Prepared scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root);
+Prepared allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv);
+Prepared alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv);
+Prepared allreduce(Call& call, const RankInfo& place, const Reduce& reduce);
+Prepared reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root);
 
 }  // namespace tutti::mpi::between

@@ -38,7 +38,8 @@ void combine_here(Call& call, const Reduce& reduce, const Reduction& how, int bl
 }
 
 /// All ranks get all inputs, or the root does.
-Prepared gathered(Call& call, const Place& place, const Reduce& reduce, const Reduction& how, Kind kind, int blocks) {
+Prepared gathered(Call& call, const RankInfo& place, const Reduce& reduce, const Reduction& how, Kind kind,
+                  int blocks) {
   const auto count = static_cast<std::size_t>(reduce.count);
   call.kind = kind;
   call.count = count * how.bytes;
@@ -56,7 +57,7 @@ void take_operator(Call& call, const Reduction& how) {
 
 }  // namespace
 
-Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce) {
+Prepared prepare_allreduce(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (place.between()) return between::allreduce(call, place, reduce);
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
@@ -73,7 +74,7 @@ Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce)
   return {};
 }
 
-Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, int root) {
+Prepared prepare_reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root) {
   if (place.between()) return between::reduce(call, place, reduce, root);
   if (!right(reduce, place.rank == root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
   if (reduce.in_place() && place.rank != root) return {.outcome = Outcome::arguments};
@@ -92,7 +93,7 @@ Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, in
   return {};
 }
 
-Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Reduce& reduce) {
+Prepared prepare_reduce_scatter_block(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
@@ -117,7 +118,8 @@ Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Redu
   return {};
 }
 
-Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& reduce, const Array<MPI_Count>& counts) {
+Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce& reduce,
+                                const Array<MPI_Count>& counts) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!counts || !right(reduce)) return {.outcome = Outcome::arguments};
   const auto ranks = static_cast<std::size_t>(place.ranks);
@@ -160,7 +162,7 @@ Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& re
   return {};
 }
 
-Prepared prepare_scan(Call& call, const Place& place, const Reduce& reduce, bool exclusive) {
+Prepared prepare_scan(Call& call, const RankInfo& place, const Reduce& reduce, bool exclusive) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};

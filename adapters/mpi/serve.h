@@ -25,7 +25,7 @@ int report(const Communicator& communicator, int code);
 /// This rank cannot make the call that the others make, and they shall not wait for it. Returns `code`.
 int give_up(Interposer& interposer, Communicator& communicator, int code);
 
-/// `prepare(Call&, const Place&)` gives Prepared; `by_mpi()` makes the same call of PMPI.
+/// `prepare(Call&, const RankInfo&)` gives Prepared; `by_mpi()` makes the same call of PMPI.
 template <class Prepare, class ByMpi>
 int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
   Interposer* const interposer = Interposer::get();

@@ -27,7 +27,8 @@ struct Row {
 std::string text(const Place& place) {
   static constexpr std::string_view names[] = {"in", "out", "tmp", "slot", "in", "out", "line"};
   const std::string peer = place.where >= Where::slot ? fmt::format("({})", place.peer) : "";
-  return fmt::format("{}{}{}.{}", place.leaf ? "*" : "", names[static_cast<int>(place.where)], peer, place.block);
+  return fmt::format("{}{}{}.{}", place.contribution ? "*" : "", names[static_cast<int>(place.where)], peer,
+                     place.block);
 }
 
 }  // namespace
@@ -85,7 +86,7 @@ std::string table(const Schedule& schedule, std::optional<Rank> rank) {
 
 std::string table(const Plan& plan) {
   static constexpr std::string_view verbs[] = {"copy",    "reduce", "acquire", "commit", "peek",
-                                               "release", "settle", "signal",  "wait",   "wait_line"};
+                                               "release", "settle", "signal",  "wait",   "wait_descriptor"};
   std::string text = fmt::format("rank {} by {}: {} actions\n{:>5}  action\n", plan.rank, name(plan.access),
                                  plan.actions.size(), "step");
   for (const Action& action : plan.actions) {

@@ -14,21 +14,21 @@ constexpr double inset = 8, gap = 8, title_height = 18, chip_gap = 5, name_heigh
 constexpr double row_width = 640, cell_padding = 4, nic_row = 15;
 constexpr std::size_t chips_in_a_row = 8, chips_in_a_gpu = 4;
 
-/// The machine of a host of which the seats of its ranks tell everything that is known.
+/// The machine of a host of which the locations of its ranks tell everything that is known.
 Topology outline_of(const Job& job, int host) {
   Topology outline;
   std::map<int, int> packages, nodes;
-  for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
-    const Seat& seat = job.seats[rank];
-    if (seat.host != host) continue;
-    if (seat.package >= 0 && !packages.contains(seat.package))
-      packages[seat.package] = outline.add({.kind = DeviceKind::package, .index = seat.package});
-    if (seat.numa >= 0 && !nodes.contains(seat.numa))
-      nodes[seat.numa] = outline.add({.kind = DeviceKind::numa,
-                                      .name = fmt::format("NUMA{}", seat.numa),
-                                      .parent = seat.package >= 0 ? packages[seat.package] : -1,
-                                      .index = seat.numa,
-                                      .numa = seat.numa});
+  for (std::size_t rank = 0; rank < job.locations.size(); ++rank) {
+    const RankLocation& location = job.locations[rank];
+    if (location.host != host) continue;
+    if (location.package >= 0 && !packages.contains(location.package))
+      packages[location.package] = outline.add({.kind = DeviceKind::package, .index = location.package});
+    if (location.numa >= 0 && !nodes.contains(location.numa))
+      nodes[location.numa] = outline.add({.kind = DeviceKind::numa,
+                                          .name = fmt::format("NUMA{}", location.numa),
+                                          .parent = location.package >= 0 ? packages[location.package] : -1,
+                                          .index = location.numa,
+                                          .numa = location.numa});
   }
   return outline;
 }
@@ -39,8 +39,8 @@ class HostPart {
       : job_(job),
         machine_(job.machine_of(host) != nullptr ? *job.machine_of(host) : outline_of(job, host)),
         style_(style) {
-    for (std::size_t rank = 0; rank < job.seats.size(); ++rank)
-      if (job.seats[rank].host == host) place(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < job.locations.size(); ++rank)
+      if (job.locations[rank].host == host) place(static_cast<int>(rank));
     for (const int gpu : machine_.gpus()) held_[home_of(gpu)].gpus.push_back(gpu);
     for (const int nic : machine_.nics()) held_[home_of(nic)].nics.push_back(nic);
   }
@@ -71,15 +71,16 @@ class HostPart {
   }
 
   void place(int rank) {
-    const Seat& seat = job_.seats[static_cast<std::size_t>(rank)];
+    const RankLocation& location = job_.locations[static_cast<std::size_t>(rank)];
     const std::string& name = job_.devices[static_cast<std::size_t>(rank)];
     for (const int gpu : machine_.gpus())
       if (machine_[gpu].name == name) return on_gpu_[gpu].push_back(rank);
     int home = -1;
     for (std::size_t id = 0; id < machine_.devices.size(); ++id) {
       const Device& device = machine_.devices[id];
-      if (device.kind == DeviceKind::numa && device.index == seat.numa) home = static_cast<int>(id);
-      if (device.kind == DeviceKind::package && device.index == seat.package && home < 0) home = static_cast<int>(id);
+      if (device.kind == DeviceKind::numa && device.index == location.numa) home = static_cast<int>(id);
+      if (device.kind == DeviceKind::package && device.index == location.package && home < 0)
+        home = static_cast<int>(id);
     }
     held_[home].ranks.push_back(rank);
   }
@@ -120,8 +121,8 @@ class HostPart {
     Held& held = held_[home];
     std::map<std::pair<int, int>, JobPart> groups;
     const auto key_of = [&](int rank) {
-      const Seat& seat = job_.seats[static_cast<std::size_t>(rank)];
-      return std::pair(style_.caches ? seat.cache : -1, style_.switches ? seat.pci_switch : -1);
+      const RankLocation& location = job_.locations[static_cast<std::size_t>(rank)];
+      return std::pair(style_.caches ? location.cache : -1, style_.switches ? location.pci_switch : -1);
     };
     for (const int gpu : held.gpus) {
       const JobCell cell = gpu_cell(gpu);

@@ -18,13 +18,13 @@ constexpr double gutter = 46, width_to_height = 2.2, row_max = 1500;
 /// Equal for hosts whose boxes would look the same but for the numbers of their ranks.
 class Alikeness {
  public:
-  explicit Alikeness(const Job& job) : job_(job), looks_(job.hosts.size()), nth_(job.seats.size()) {
+  explicit Alikeness(const Job& job) : job_(job), looks_(job.hosts.size()), nth_(job.locations.size()) {
     std::vector<int> ranks(job.hosts.size(), 0);
-    for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
-      const Seat& seat = job.seats[rank];
-      nth_[rank] = ranks[static_cast<std::size_t>(seat.host)]++;
-      look(seat.host) += fmt::format("{},{},{},{},{},{};", seat.package, seat.numa, seat.cache, seat.nvlink,
-                                     seat.pci_switch, job.devices[rank]);
+    for (std::size_t rank = 0; rank < job.locations.size(); ++rank) {
+      const RankLocation& location = job.locations[rank];
+      nth_[rank] = ranks[static_cast<std::size_t>(location.host)]++;
+      look(location.host) += fmt::format("{},{},{},{},{},{};", location.package, location.numa, location.cache,
+                                         location.nvlink, location.pci_switch, job.devices[rank]);
     }
     for (std::size_t host = 0; host < looks_.size(); ++host)
       looks_[host] += fmt::format("machine {}", job.hosts[host].machine);
@@ -110,8 +110,8 @@ int columns_for(int boxes, double width, double height) {
 }  // namespace
 
 JobLayout job_layout(const Job& job, Point corner) {
-  const auto digits = static_cast<double>(std::to_string(job.seats.size() - 1).size());
-  JobLayout layout{.chips = std::vector<Box>(job.seats.size()),
+  const auto digits = static_cast<double>(std::to_string(job.locations.size() - 1).size());
+  JobLayout layout{.chips = std::vector<Box>(job.locations.size()),
                    .style = {.chip_width = std::max(26.0, digits * 7 + 10),
                              .caches = has_cache_level(job),
                              .switches = has_switch_level(job)},

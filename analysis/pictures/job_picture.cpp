@@ -118,7 +118,8 @@ void draw_ranks(Canvas& canvas, const Job& job, const JobLayout& layout) {
   for (std::size_t rank = 0; rank < layout.chips.size(); ++rank) {
     const Box& chip = layout.chips[rank];
     if (chip.width == 0) continue;
-    canvas.begin(fmt::format("rank {} on {}", rank, job.hosts[static_cast<std::size_t>(job.seats[rank].host)].name));
+    canvas.begin(
+        fmt::format("rank {} on {}", rank, job.hosts[static_cast<std::size_t>(job.locations[rank].host)].name));
     canvas.rectangle(chip, chip.height / 2, "chip");
     canvas.text({chip.middle().x, chip.middle().y + 4}, std::to_string(rank), "rank", "middle");
     canvas.end();
@@ -140,8 +141,9 @@ void draw_ranks(Canvas& canvas, const Job& job, const JobLayout& layout) {
 
 std::string job_picture(const Job& job) {
   Canvas canvas;
-  const std::string named = fmt::format("{} rank{} on {} host{}", job.seats.size(), job.seats.size() == 1 ? "" : "s",
-                                        job.hosts.size(), job.hosts.size() == 1 ? "" : "s");
+  const std::string named =
+      fmt::format("{} rank{} on {} host{}", job.locations.size(), job.locations.size() == 1 ? "" : "s",
+                  job.hosts.size(), job.hosts.size() == 1 ? "" : "s");
   const std::string levels = summary(job), verdict = ring_verdict(job);
   const bool several = job.hosts.size() > 1;
   const std::vector<int> entries = entries_of(job);

@@ -26,7 +26,7 @@ class Ring {
     chips_in_.resize(job.hosts.size());
     for (std::size_t rank = 0; rank < layout.chips.size(); ++rank)
       if (layout.chips[rank].width > 0)
-        chips_in_[static_cast<std::size_t>(job.seats[rank].host)].push_back(static_cast<int>(rank));
+        chips_in_[static_cast<std::size_t>(job.locations[rank].host)].push_back(static_cast<int>(rank));
   }
 
   void draw() {

@@ -28,11 +28,11 @@ std::string members_text(const std::vector<int>& level, std::size_t groups_max) 
 }  // namespace
 
 std::string job_text(const Job& job) {
-  std::string text =
-      fmt::format("Job: {} ranks on {} host{}\n", job.seats.size(), job.hosts.size(), job.hosts.size() == 1 ? "" : "s");
+  std::string text = fmt::format("Job: {} ranks on {} host{}\n", job.locations.size(), job.hosts.size(),
+                                 job.hosts.size() == 1 ? "" : "s");
   std::vector<std::vector<int>> ranks(job.hosts.size());
-  for (std::size_t rank = 0; rank < job.seats.size(); ++rank)
-    ranks[static_cast<std::size_t>(job.seats[rank].host)].push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < job.locations.size(); ++rank)
+    ranks[static_cast<std::size_t>(job.locations[rank].host)].push_back(static_cast<int>(rank));
   for (std::size_t host = 0; host < job.hosts.size() && host < hosts_shown; ++host)
     text += fmt::format("  {}: ranks {}\n", job.hosts[host].name, list_of_cpus(ranks[host]));
   if (job.hosts.size() > hosts_shown) text += fmt::format("  and {} more hosts\n", job.hosts.size() - hosts_shown);

@@ -87,13 +87,13 @@ std::string constants_json(const Topology& topology, std::span<const Constant> m
 
 /// One rank per GPU, in order of their numbers: its levels, and the CPUs to bind it to.
 std::string placement_json(const Topology& topology) {
-  std::vector<Seat> seats;
+  std::vector<RankLocation> locations;
   std::vector<std::string> levels, near;
   for (const int gpu : topology.gpus()) {
-    seats.push_back(seat_at(0, topology, gpu));
+    locations.push_back(location_at(0, topology, gpu));
     near.push_back(quoted(cpus_near(topology, gpu)));
   }
-  for (const auto& level : levels_of(seats)) levels.push_back(fmt::format("[{}]", joined(level, ", ")));
+  for (const auto& level : levels_of(locations)) levels.push_back(fmt::format("[{}]", joined(level, ", ")));
   return fmt::format("  \"levels\": [{}],\n  \"near_cpus\": [{}],\n", joined(levels, ", "), joined(near, ", "));
 }
 

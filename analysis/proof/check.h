@@ -38,7 +38,7 @@ struct CheckedCall {
 
 /// Executes all plans symbolically with vector clocks. Refuses:
 /// - a wrong or missing contribution, or an order of reduction that differs from the schedule's;
-/// - Action::last or Place::leaf missing, or set more than once, between a contribution and its result;
+/// - Action::last or Place::contribution missing, or set more than once, between a contribution and its result;
 /// - Place::halvings or Action::halvings other than those of the inputs that a sum holds;
 /// - two unordered accesses to one block. The user counts as accessing all of a rank's input and output between two of
 ///   its calls. Entering a call orders only what its access waits for;

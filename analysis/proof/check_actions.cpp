@@ -21,7 +21,7 @@ Result<bool> Machine::step(Channel& l, const Action& a) {
       wake(a.peer, l.channel);
       return true;
     case Verb::wait: return flags_[0].take(a.peer, l.rank, clocks_, l.now);
-    case Verb::wait_line: return wait_line(l, a);
+    case Verb::wait_descriptor: return wait_descriptor(l, a);
   }
   return wrong(l, "no such action");
 }
@@ -106,7 +106,7 @@ Result<bool> Machine::settle(Channel& l, const Action& a) {
   return true;
 }
 
-Result<bool> Machine::wait_line(Channel& l, const Action& a) {
+Result<bool> Machine::wait_descriptor(Channel& l, const Action& a) {
   const Clocks::Row line = lines_[static_cast<std::size_t>(l.call) * ranks_ + a.peer];
   if (line == Clocks::none) return false;
   clocks_.join(l.now, line);
@@ -152,7 +152,7 @@ Result<void> Machine::halvings_right(const Channel& l, const Action& a, Terms::I
 /// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales the block.
 bool Machine::left_alone(const Channel& l, const Place& source, const Place& destination) {
   const bool buffers = source.where < Where::slot && destination.where < Where::slot;
-  const bool scales = source.leaf && adds(l);
+  const bool scales = source.contribution && adds(l);
   return buffers && !scales && &cell(l, source) == &cell(l, destination);
 }
 
@@ -167,7 +167,7 @@ Cell& Machine::cell(const Channel& l, const Place& p) {
     case Where::peer_output: return memory.at(p.peer, Buffer::output, block, l.tile);
     case Where::scratch:
     case Where::slot:
-    case Where::peer_line: break;
+    case Where::peer_payload: break;
   }
   return memory.at(l.rank, Buffer::scratch, block, l.tile);
 }
@@ -186,7 +186,7 @@ Result<Slots::Item*> Machine::item(Channel& l, const Action& a, const Place& p, 
 }
 
 Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
-  if (p.where == Where::peer_line) {
+  if (p.where == Where::peer_payload) {
     if (opened_[static_cast<std::size_t>(l.rank) * ranks_ + p.peer] != l.call + 1)
       return wrong(l, describe(p, false) + ": not waited for");
     return stage(l).program.terms->contribution(p.peer, static_cast<int>(p.block));
@@ -213,7 +213,7 @@ Result<Terms::Id> Machine::as_operand(Channel& l, const Action& a, const Place& 
   if (term == Terms::undefined) return wrong(l, describe(p, false) + ": read, but nothing was written");
   if (!adds(l)) return term;
   const Terms& terms = *stage(l).program.terms;
-  if (p.leaf) {
+  if (p.contribution) {
     if (!terms.is_raw(term)) return wrong(l, describe(p, false) + ": marked as a contribution, holds another value");
     return terms.scaled(term);
   }

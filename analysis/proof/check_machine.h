@@ -109,7 +109,7 @@ class Machine {
   Result<bool> peek(Channel& l, const Action& a);
   Result<bool> release(Channel& l, const Action& a);
   Result<bool> settle(Channel& l, const Action& a);
-  Result<bool> wait_line(Channel& l, const Action& a);
+  Result<bool> wait_descriptor(Channel& l, const Action& a);
   Result<bool> pass(Channel& l, const Action& a);
   Result<void> halvings_right(const Channel& l, const Action& a, Terms::Id result) const;
 

@@ -40,7 +40,7 @@ class Inspection {
       case Verb::wait:
         if (fifo) return "this access has no flags";
         break;
-      case Verb::wait_line:
+      case Verb::wait_descriptor:
         if (!line) return "this access reads no call descriptors";
         break;
       case Verb::copy:
@@ -88,7 +88,7 @@ class Inspection {
       case Where::slot:
         if (plan_.access != Access::slots) return "this access has no slots";
         if (!is_peer(p.peer)) return "not a peer";
-        if (p.leaf) return "a slot cannot be a contribution";
+        if (p.contribution) return "a slot cannot be a contribution";
         return {};  // which items exist is known only when a message is open
       case Where::peer_input:
         if (written) return "an input must not be written";
@@ -97,16 +97,16 @@ class Inspection {
         if (!window) return "this access has no windows";
         owner = p.peer;
         break;
-      case Where::peer_line:
+      case Where::peer_payload:
         if (plan_.access != Access::in_line || written) return "this access reads no call descriptors";
-        if (p.leaf) return "the payload of a call descriptor is already scaled";
+        if (p.contribution) return "the payload of a call descriptor is already scaled";
         owner = p.peer;
         break;
       default: return "no such place";
     }
     if (owner != rank_ && !is_peer(owner)) return "not a peer";
     if (owner == rank_ && p.where >= Where::peer_input) return "not a peer";
-    if (written && p.leaf) return "a destination cannot be a contribution";
+    if (written && p.contribution) return "a destination cannot be a contribution";
     return block(a, p, owner);
   }
 
@@ -149,7 +149,7 @@ std::string describe(const Place& place, bool written) {
       return fmt::format("item {} of the message {} rank {}", place.block, written ? "to" : "from", place.peer);
     case Where::peer_input: return fmt::format("input block {} of rank {}", place.block, place.peer);
     case Where::peer_output: return fmt::format("output block {} of rank {}", place.block, place.peer);
-    case Where::peer_line: return fmt::format("block {} in the call descriptor of rank {}", place.block, place.peer);
+    case Where::peer_payload: return fmt::format("block {} in the call descriptor of rank {}", place.block, place.peer);
   }
   return "a place of an unknown kind";
 }
@@ -165,7 +165,7 @@ std::string_view verb_name(Verb verb) {
     case Verb::settle: return "settle";
     case Verb::signal: return "signal";
     case Verb::wait: return "wait";
-    case Verb::wait_line: return "wait_line";
+    case Verb::wait_descriptor: return "wait_descriptor";
   }
   return "no verb";
 }

@@ -14,9 +14,9 @@ namespace tutti::proof {
 
 /// The terms of one collective. Equal terms have equal ids.
 ///
-/// In a collective that reduces, a contribution is `raw` until a pass reads it with Place::leaf, which scales it in a
-/// pre-multiplied sum. A result is `finished` once a pass with Action::last has made it, which divides in an average.
-/// Other collectives have raw contributions only.
+/// In a collective that reduces, a contribution is `raw` until a pass reads it with Place::contribution, which scales
+/// it in a pre-multiplied sum. A result is `finished` once a pass with Action::last has made it, which divides in an
+/// average. Other collectives have raw contributions only.
 class Terms {
  public:
   using Id = std::uint32_t;

@@ -28,9 +28,10 @@ void eight_bytes_by_line(benchmark::State& state) {
   Plan plan;
   plan.access = Access::in_line;
   plan.ranks = 2;
-  plan.actions = {{.verb = Verb::wait_line, .peer = 1},
+  plan.actions = {{.verb = Verb::wait_descriptor, .peer = 1},
                   {.verb = Verb::reduce, .last = 1, .sources = 2, .destinations = 1}};
-  plan.places = {{.where = Where::input, .leaf = 1}, {.where = Where::peer_line, .peer = 1}, {.where = Where::output}};
+  plan.places = {
+      {.where = Where::input, .contribution = 1}, {.where = Where::peer_payload, .peer = 1}, {.where = Where::output}};
   Channel channel;
   channel.reserve(2);
   float input[] = {1, 2}, output[] = {0, 0};
@@ -39,7 +40,7 @@ void eight_bytes_by_line(benchmark::State& state) {
                   .type = DataType::float32,
                   .split = Split(2, sizeof(float), 1),
                   .sequence = 1};
-  const Links links{.channels = {&channel, 1}, .lines = &lines[0]};
+  const RunContext links{.channels = {&channel, 1}, .descriptors = &lines[0]};
   for (auto _ : state) {
     Run run(plan, binding, links);
     auto progress = run.advance();

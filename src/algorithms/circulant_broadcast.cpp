@@ -16,9 +16,9 @@ namespace {
 ///
 /// In each round, b is the last hop, skip[b], of a path from the root that ends no later than the sender, but later
 /// than the sender of the round after. No two rounds have the same b.
-class Heard {
+class ReceiveSchedule {
  public:
-  Heard(int n, int v) : skips_(circulant_skips(n)), sought_(n + v), end_(2 * n) {
+  ReceiveSchedule(int n, int v) : skips_(circulant_skips(n)), sought_(n + v), end_(2 * n) {
     std::ranges::reverse(skips_);
     blocks_.resize(skips_.size() - 1);
     taken_.resize(skips_.size());
@@ -81,14 +81,14 @@ Schedule build(const Shape& shape, int blocks) {
   const int phase = static_cast<int>(skips.size()) - 1, rounds = phase + blocks - 1;
   // rounds left out at the start, so that the last phase is complete
   const int idle = (phase - rounds % phase) % phase;
-  std::vector<std::vector<int>> heard;
-  for (int v = 0; v < n; ++v) heard.push_back(Heard(n, v).blocks());
+  std::vector<std::vector<int>> receives;
+  for (int v = 0; v < n; ++v) receives.push_back(ReceiveSchedule(n, v).blocks());
 
   Spread spread(n, blocks);
   for (int round = idle; round < idle + rounds; ++round, spread.next_step()) {
     const int k = round % phase, skip = skips[static_cast<std::size_t>(phase - k)];
     for (int v = 1; v < n; ++v) {
-      const int block = heard[static_cast<std::size_t>(v)][static_cast<std::size_t>(k)] + round - k - idle;
+      const int block = receives[static_cast<std::size_t>(v)][static_cast<std::size_t>(k)] + round - k - idle;
       if (block >= 0) spread.hop((v - skip + n) % n, v, std::min(block, blocks - 1));
     }
   }

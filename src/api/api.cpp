@@ -53,7 +53,7 @@ Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequ
   request.bytes = count * size_of(known);
   auto& communicator = entry.communicator;
   TUTTI_TRY(check_arguments(request, count, communicator->ranks()));
-  if (communicator->failed()) return communicator->tell_failure();
+  if (communicator->failed()) return communicator->report_failure();
   auto on_gpu = TUTTI_TRY(start_peer_on_gpu(entry, stream_handle, request));
   if (on_gpu) return {};
   auto stream = TUTTI_TRY(use(stream_handle));

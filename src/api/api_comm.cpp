@@ -180,7 +180,7 @@ Result<LaunchInfo> launch_of(const Process& process) {
 void settle(Communicator& communicator) {
   Waiter waiter(communicator.process(), {}, communicator.members().while_waiting);
   while (!(communicator.idle() && communicator.device_idle()) && !communicator.failed()) {
-    communicator.look_at_device();
+    communicator.check_device();
     (void)waiter.pause();
   }
 }
@@ -190,11 +190,12 @@ void settle(Communicator& communicator) {
 Result<void> finish(Communicator& communicator) {
   settle(communicator);
   if (!communicator.failed())
-    if (auto alike = communicator.look_before_leaving(); !alike) communicator.fail(std::move(alike).error());
+    if (auto alike = communicator.check_before_leaving(); !alike) communicator.fail(std::move(alike).error());
   if (!communicator.failed())
     if (auto received = check_all_received(communicator); !received) communicator.fail(std::move(received).error());
-  if (!communicator.failed() || communicator.told() || communicator.failure().code != Code::invalid_usage) return {};
-  return communicator.tell_failure();
+  if (!communicator.failed() || communicator.reported() || communicator.failure().code != Code::invalid_usage)
+    return {};
+  return communicator.report_failure();
 }
 
 template <class Value>
@@ -322,7 +323,7 @@ tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
     auto& communicator = *entry->communicator;
     TUTTI_TRY(finish(communicator));
     if (!communicator.failed()) return {};
-    return communicator.tell_failure();
+    return communicator.report_failure();
   });
 }
 
@@ -352,9 +353,9 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
   return ask(comm, asyncError, "asyncError", [](Communicator& c) {
-    c.look_at_device();
+    c.check_device();
     const auto first = c.first_error();
-    if (c.failed()) c.say_told();
+    if (c.failed()) c.mark_reported();
     return first ? static_cast<tuttiResult_t>(first->code) : tuttiSuccess;
   });
 }

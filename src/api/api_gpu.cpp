@@ -121,10 +121,10 @@ bool goes_to_peers(const Request& request, const GpuContext& context) {
 template <class R>
 Result<void> start_on_gpu(CommEntry& entry, const R& request) {
   auto& communicator = entry.communicator;
-  communicator->look_at_device();
+  communicator->check_device();
   // Kernels have no number by which to know whether a rank that is gone had completed theirs.
   if (auto lost = communicator->first_error(); lost && !communicator->failed()) communicator->fail(*std::move(lost));
-  if (communicator->failed()) return communicator->tell_failure();
+  if (communicator->failed()) return communicator->report_failure();
   if (Group::current().open()) {
     if (request.device->takes_turn()) return Group::current().add(communicator, nullptr, request);
     Group::current().add_kernel(communicator, request);
@@ -142,8 +142,8 @@ Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream 
   GpuContext& context = *gpu_context(*communicator);
   TUTTI_TRY(cuda::check_stream(*context.gpu, stream));
   TUTTI_TRY(check_not_captured(*context.gpu, stream));
-  communicator->look_at_device();
-  if (communicator->failed()) return communicator->tell_failure();
+  communicator->check_device();
+  if (communicator->failed()) return communicator->report_failure();
   TUTTI_TRY(context.ready_to_stage(communicator->process()));
   auto call = TUTTI_TRY(stage(*communicator, request, stream));
   if (Group::current().open()) return Group::current().add_host_staged(communicator, request, call);
@@ -184,7 +184,7 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   if (!launches) return start_host_staged(entry, request, gpu_stream);
   TUTTI_TRY(check_launch_stream(context, gpu_stream));
   TUTTI_TRY(check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())));
-  request.device = std::make_shared<KernelCall>(gpu_stream, context.launch_group->is_whole());
+  request.device = std::make_shared<KernelCall>(gpu_stream, context.launch_group->is_single_launch());
   return start_on_gpu(entry, request);
 }
 

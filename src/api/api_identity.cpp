@@ -99,9 +99,9 @@ tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, char* text, 
     } else {
       auto entry = TUTTI_TRY(use(comm));
       Communicator& communicator = *entry->communicator;
-      communicator.look_at_device();
+      communicator.check_device();
       if (communicator.failed()) {
-        const Error first = communicator.tell_failure();
+        const Error first = communicator.report_failure();
         found = {.result = static_cast<tuttiResult_t>(first.code), .text = first.text()};
       } else if (const auto loss = communicator.first_error()) {
         found = {.result = static_cast<tuttiResult_t>(loss->code), .text = loss->text()};

@@ -67,7 +67,7 @@ Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t*
                          .peer = std::max(asked.peer, 0)};
   TUTTI_TRY(check_arguments(same, asked.count, communicator->ranks()));
   TUTTI_TRY(check_on_host(*communicator, asked.data));
-  if (communicator->failed()) return communicator->tell_failure();
+  if (communicator->failed()) return communicator->report_failure();
   auto message = std::make_shared<Message>();
   message->send = asked.send;
   message->data = asked.data;
@@ -109,7 +109,7 @@ Result<void> finish(tuttiRequest_t* request, const PendingMessage& pending, tutt
   tell(status, message.envelope, message.state.load() == Message::State::cancelled);
   if (message.state.load() != Message::State::failed) return {};
   if (communicator.failed()) {
-    communicator.say_told();
+    communicator.mark_reported();
     take_back_buffers(communicator, nullptr);
   }
   return *message.error;
@@ -191,9 +191,9 @@ tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tut
     auto entry = TUTTI_TRY(use(comm));
     Communicator& communicator = *entry->communicator;
     TUTTI_TRY(check_source_and_tag(communicator, source, tag, true));
-    if (communicator.failed()) return communicator.tell_failure();
+    if (communicator.failed()) return communicator.report_failure();
     const auto envelope = mailbox_of(communicator).probe_to_the_end(source, tag);
-    if (communicator.failed()) return communicator.tell_failure();
+    if (communicator.failed()) return communicator.report_failure();
     *found = envelope ? 1 : 0;
     if (envelope) tell(status, *envelope, false);
     return {};
@@ -205,11 +205,11 @@ tuttiResult_t tuttiProbe(int source, int tag, tuttiComm_t comm, tuttiStatus_t* s
     auto entry = TUTTI_TRY(use(comm));
     Communicator& communicator = *entry->communicator;
     TUTTI_TRY(check_source_and_tag(communicator, source, tag, true));
-    if (communicator.failed()) return communicator.tell_failure();
+    if (communicator.failed()) return communicator.report_failure();
     MailboxProbe probe(communicator, mailbox_of(communicator), source, tag);
     Operation* const operation = &probe;
     TUTTI_TRY(drive(communicator.process(), {&operation, 1}, Thread::program));
-    if (!probe.found()) return communicator.tell_failure();
+    if (!probe.found()) return communicator.report_failure();
     tell(status, *probe.found(), false);
     return {};
   });

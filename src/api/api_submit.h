@@ -53,7 +53,7 @@ inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const 
 /// Runs or queues the request, whose arguments have been checked.
 inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
   auto& communicator = entry.communicator;
-  if (communicator->failed()) return communicator->tell_failure();
+  if (communicator->failed()) return communicator->report_failure();
   if (communicator->device() != nullptr) [[unlikely]]
     return start_beside_gpu(entry, stream, request);
   return start_on_host(entry, stream, request);

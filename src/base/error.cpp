@@ -24,7 +24,7 @@ std::string_view name(Code code) {
   return "unknown error";
 }
 
-Code code_told(std::uint32_t number) {
+Code received_code(std::uint32_t number) {
   const Code code = enumerator<Code>(number).value_or(Code::remote);
   return code == Code::success || code == Code::in_progress ? Code::remote : code;
 }

@@ -27,7 +27,7 @@ enum class Code : int {
 
 std::string_view name(Code code);
 /// The code that a peer told; `remote` if its number is not that of an error.
-Code code_told(std::uint32_t number);
+Code received_code(std::uint32_t number);
 
 /// Each layer adds only what it knows; unset fields are -1 (sys_errno: 0).
 struct Error {

@@ -223,7 +223,7 @@ Error read_failure(const Bytes& body) {
   const auto code = reader.number<std::uint32_t>();
   const auto peer = reader.number<std::int32_t>();
   std::string words = words_from(reader);
-  const Code known = code_told(code);
+  const Code known = received_code(code);
   if (!reader.done() || static_cast<std::uint32_t>(known) != code || peer < -1) return malformed("failure");
   return Error{.code = known, .what = std::move(words), .peer = peer};
 }

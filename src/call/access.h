@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/limits.h"
-#include "choice/ways.h"
+#include "choice/access_table.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -25,7 +25,7 @@ struct CallSize {
       : collective(collective_in), ranks(ranks_in), group_bytes(group_bytes_in) {
     input_bytes_max = input_groups(collective, ranks, rooted(collective) ? root : 0, root) * group_bytes;
   }
-  /// Its bit width: the index into Ways.
+  /// Its bit width: the index into AccessTable.
   std::size_t width() const { return static_cast<std::size_t>(std::bit_width(choice_bytes())); }
   /// The largest buffer of any rank.
   std::size_t bytes_max(Rank root) const {
@@ -46,21 +46,22 @@ struct AccessFacts {
 };
 
 /// Whether a call of ranks that share memory is inline because it is small.
-inline bool fits_inline(const CallSize& size, const AccessFacts& facts, const Ways& ways) {
+inline bool fits_inline(const CallSize& size, const AccessFacts& facts, const AccessTable& access_table) {
   if (size.group_bytes == 0) return true;
-  return !facts.forced && size.choice_bytes() < ways.inline_below && size.input_bytes_max <= facts.payload_bytes;
+  return !facts.forced && size.choice_bytes() < access_table.inline_below &&
+         size.input_bytes_max <= facts.payload_bytes;
 }
 
 /// Whether a rank whose buffers are not mapped also puts its input into its call descriptor, although the call is not
 /// small. Not for inputs so small that they would overwrite the descriptor's buffers.
-inline bool may_carry(const CallSize& size, const AccessFacts& facts, const Ways& ways) {
+inline bool may_carry(const CallSize& size, const AccessFacts& facts, const AccessTable& access_table) {
   return !facts.forced && !facts.spans_hosts && !facts.one_process && size.input_bytes_max > limits::line_bytes &&
-         size.input_bytes_max <= facts.payload_bytes && ways.carries[size.width()];
+         size.input_bytes_max <= facts.payload_bytes && access_table.carries[size.width()];
 }
 
 /// Whether the access of ordinary memory depends on its pages.
-inline bool pages_matter(const CallSize& size, const AccessFacts& facts, const Ways& ways) {
-  return !facts.forced && facts.pulls && ways.pulls[size.width()] != ways.pulls_huge[size.width()];
+inline bool pages_matter(const CallSize& size, const AccessFacts& facts, const AccessTable& access_table) {
+  return !facts.forced && facts.pulls && access_table.pulls[size.width()] != access_table.pulls_huge[size.width()];
 }
 
 /// What the call descriptors of all ranks tell of their buffers.
@@ -73,12 +74,13 @@ struct Buffers {
 };
 
 /// The access of a call that is not inline by its size.
-inline Access large_access(const CallSize& size, const AccessFacts& facts, const Ways& ways, const Buffers& buffers) {
+inline Access large_access(const CallSize& size, const AccessFacts& facts, const AccessTable& access_table,
+                           const Buffers& buffers) {
   if (facts.forced == Access::slots || facts.spans_hosts) return Access::slots;
   const bool maps = (buffers.mapped && buffers.mappable) || facts.one_process;
   if (maps && facts.forced != Access::cma) return Access::mapped;
-  if (buffers.carried && may_carry(size, facts, ways)) return Access::in_line;
-  const bool pays = (buffers.huge ? ways.pulls_huge : ways.pulls)[size.width()];
+  if (buffers.carried && may_carry(size, facts, access_table)) return Access::in_line;
+  const bool pays = (buffers.huge ? access_table.pulls_huge : access_table.pulls)[size.width()];
   return facts.pulls && buffers.readable && (facts.forced == Access::cma || pays) ? Access::cma : Access::slots;
 }
 

@@ -117,7 +117,7 @@ void Cost::price(std::size_t group_bytes) {
   }
   pull_ = machine_.pull_us_per_byte(crowd * own, pulling_) + machine_.read.us_per_byte(0);
   footprint_ = LoopFootprints::of_two(static_cast<std::size_t>(own), static_cast<int>(ranks_));
-  write_handed_ = handed_write_us();
+  write_pulled_ = pulled_write_us();
 
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     prices_[rank].clear();
@@ -139,9 +139,9 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   for (const Place& place : from) us += operand_us(plan, place, true);
   // CMA copies a source directly to its destination if it is not to be combined with others first.
   const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
-  const bool handed = makes_handed_sums(plan, action);
+  const bool pulled = makes_pulled_sums(plan, action);
   for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i)
-    us += handed ? block_bytes_ * write_handed_ : operand_us(plan, to[i], false);
+    us += pulled ? block_bytes_ * write_pulled_ : operand_us(plan, to[i], false);
   if (plan.access == Access::cma) {
     const double calls =
         lands
@@ -153,11 +153,11 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
 }
 
 /// µs per byte of a store to a sum that a peer copies afterwards. Such sums were measured together with their copies.
-double Cost::handed_write_us() const {
-  if (footprint_ < HandedFootprints::bytes_min) return write_;
-  const std::size_t at = HandedFootprints::nearest(footprint_);
-  const auto loop = std::ranges::find(HandedFootprints::loops, loops_.handed[at]) - HandedFootprints::loops.begin();
-  const double both = 1e-3 / machine_.loops.handed_gbps[at][static_cast<std::size_t>(loop)];
+double Cost::pulled_write_us() const {
+  if (footprint_ < PulledFootprints::bytes_min) return write_;
+  const std::size_t at = PulledFootprints::nearest(footprint_);
+  const auto loop = std::ranges::find(PulledFootprints::loops, loops_.pulled[at]) - PulledFootprints::loops.begin();
+  const double both = 1e-3 / machine_.loops.pulled_gbps[at][static_cast<std::size_t>(loop)];
   return std::max(write_, both - read_ - pull_);
 }
 
@@ -341,7 +341,7 @@ double Cost::ready_at(const Channel& channel) const {
       const std::size_t at = static_cast<std::size_t>(peer) * ranks_ + static_cast<std::size_t>(channel.rank);
       return signals_[at].size() > taken_[at] ? signals_[at][taken_[at]] + hop : never;
     }
-    case Verb::wait_line: return lines_at_[static_cast<std::size_t>(peer)] + hop;
+    case Verb::wait_descriptor: return lines_at_[static_cast<std::size_t>(peer)] + hop;
     case Verb::copy:
     case Verb::reduce:
     case Verb::commit:
@@ -386,7 +386,7 @@ void Cost::act(Channel& channel, const Action& action, double& now) {
       now += message;
       ++taken_[peer * ranks_ + rank];
       break;
-    case Verb::wait_line: now += machine_.line_us; break;
+    case Verb::wait_descriptor: now += machine_.line_us; break;
   }
 }
 

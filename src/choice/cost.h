@@ -61,7 +61,7 @@ class Cost {
   void price(std::size_t group_bytes);
   double pass_us(const Plan& plan, const Action& action) const;
   double operand_us(const Plan& plan, const Place& place, bool read) const;
-  double handed_write_us() const;
+  double pulled_write_us() const;
   std::optional<std::size_t> measured_loop(const Plan& plan, const Action& action) const;
   bool apart(Rank one, Rank other) const;
   double link_us(const Plan& plan, const Place& place, bool read) const;
@@ -101,7 +101,7 @@ class Cost {
   double group_bytes_ = 0;
   double block_bytes_ = 0;     ///< of one tile of a part
   std::size_t footprint_ = 0;  ///< by which loops are chosen
-  double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0, write_handed_ = 0;  ///< µs a byte
+  double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0, write_pulled_ = 0;  ///< µs a byte
   double published_ = 0;                     ///< when the last call descriptor is published
   std::vector<std::vector<double>> prices_;  ///< time of each pass, by rank and action
   std::vector<Core> cores_;

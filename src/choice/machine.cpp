@@ -35,7 +35,7 @@ void each(M& machine, Visit&& visit) {
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class)
       for (auto& number : at_footprint) visit(number);
-  for (auto& at_footprint : machine.loops.handed_gbps)
+  for (auto& at_footprint : machine.loops.pulled_gbps)
     for (auto& number : at_footprint) visit(number);
   for (auto* number : {&machine.wire.hop_us, &machine.wire.message_us, &machine.wire.gbps}) visit(*number);
 }
@@ -51,8 +51,8 @@ std::vector<std::string> make_names() {
   for (const PassClass& pass : pass_classes)
     for (const auto footprint : LoopFootprints::names)
       for (const auto loop : loop_names) all.push_back(fmt::format("loop_gbps_{}_{}_{}", pass.name, footprint, loop));
-  for (const auto footprint : HandedFootprints::names)
-    for (const Loop loop : HandedFootprints::loops)
+  for (const auto footprint : PulledFootprints::names)
+    for (const Loop loop : PulledFootprints::loops)
       all.push_back(fmt::format("handed_gbps_{}_{}", footprint, name(loop)));
   all.insert(all.end(), {"wire_hop_us", "wire_message_us", "wire_gbps"});
   return all;
@@ -84,9 +84,9 @@ LoopTable LoopRates::table() const {
       const Loop in_turn = faster(Loop::plain_pages, Loop::nontemporal_pages);
       table.best[of_class][at] = rates[index(in_turn)] > clearly * rates[index(simple)] ? in_turn : simple;
     }
-  for (std::size_t at = 0; at < handed_gbps.size(); ++at) {
-    const auto& [plain, nontemporal] = handed_gbps[at];
-    table.handed[at] = nontemporal > clearly * plain ? Loop::nontemporal : Loop::plain;
+  for (std::size_t at = 0; at < pulled_gbps.size(); ++at) {
+    const auto& [plain, nontemporal] = pulled_gbps[at];
+    table.pulled[at] = nontemporal > clearly * plain ? Loop::nontemporal : Loop::plain;
   }
   return table;
 }
@@ -96,7 +96,7 @@ LoopRates Machine::built_in_loops() {
   LoopRates loops;
   for (auto& of_class : loops.gbps)
     of_class = {{{50, 45, 25, 25}, {26, 26, 28, 30}, {16, 16, 20, 22}}};  // as LoopFootprints, by Loop
-  loops.handed_gbps = {{{4, 3}, {4, 3}, {3, 3}, {2, 2.5}}};
+  loops.pulled_gbps = {{{4, 3}, {4, 3}, {3, 3}, {2, 2.5}}};
   return loops;
 }
 

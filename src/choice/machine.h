@@ -31,8 +31,8 @@ struct LoopRates {
   using OfLoops = std::array<double, loop_count>;
   std::array<std::array<OfLoops, LoopFootprints::bytes.size()>, pass_classes.size()> gbps{};
   /// GB/s of sums that are made, then copied by the peer's kernel, by footprint and loop: bytes of sums.
-  using OfHanded = std::array<double, HandedFootprints::loops.size()>;
-  std::array<OfHanded, HandedFootprints::bytes.size()> handed_gbps{};
+  using OfPulled = std::array<double, PulledFootprints::loops.size()>;
+  std::array<OfPulled, PulledFootprints::bytes.size()> pulled_gbps{};
 
   /// The fastest loop of each; page after page unless taking pages in turn is faster by more than a tenth.
   LoopTable table() const;
@@ -105,7 +105,7 @@ struct Machine {
   /// How many numbers there are; they are sent and stored in the order above.
   static constexpr std::size_t count = 12 + bounces.size() + 10 * Rates::footprints.size() +
                                        pass_classes.size() * LoopFootprints::bytes.size() * loop_count +
-                                       HandedFootprints::bytes.size() * HandedFootprints::loops.size();
+                                       PulledFootprints::bytes.size() * PulledFootprints::loops.size();
   std::array<double, count> numbers() const;
   /// By index, for example "hop_us", "far_read_gbps_128K" and "loop_gbps_2to2_64M_nontemporal".
   static const std::vector<std::string>& names();

@@ -15,7 +15,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 constexpr int steps_for_pace = 4;  ///< of equal ones
 
 /// The ranks of the first rank's host by which rings of the shape enter or leave it.
-void add_doors(std::set<Rank>& ranks, const Shape& shape, const std::vector<int>& hosts) {
+void add_entry_ranks(std::set<Rank>& ranks, const Shape& shape, const std::vector<int>& hosts) {
   const auto is_here = [&](Rank rank) { return hosts[static_cast<std::size_t>(rank)] == hosts[0]; };
   for (const std::vector<Rank>& ring : shape.rings)
     for (std::size_t i = 0; i < ring.size(); ++i) {
@@ -47,7 +47,7 @@ std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::
   if (!hosts.empty()) {
     const auto end = std::ranges::find_if(hosts, [&](int host) { return host != hosts[0]; });
     ranks.insert(static_cast<Rank>(end - hosts.begin()) - 1);
-    if (classes == Classes::rings) add_doors(ranks, shape, hosts);
+    if (classes == Classes::rings) add_entry_ranks(ranks, shape, hosts);
   }
   return {ranks.begin(), ranks.end()};
 }

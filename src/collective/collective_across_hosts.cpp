@@ -104,7 +104,7 @@ std::int64_t CollectiveAcrossHosts::poll_set(std::vector<PollItem>& items) const
   const bool awaited = communicator_.channels().opening(items);
   if (counts_) counts_->poll_set(items);
   if (state_ == State::run) run_.poll_set(items);
-  return communicator_.nap_until(awaited);
+  return communicator_.poll_deadline_ns(awaited);
 }
 
 void CollectiveAcrossHosts::abandon(const Error& reason) {
@@ -112,7 +112,7 @@ void CollectiveAcrossHosts::abandon(const Error& reason) {
 }
 
 std::string CollectiveAcrossHosts::where() const {
-  if (!counts_) return run_.name() + run_.spot();
+  if (!counts_) return run_.name() + run_.position_text();
   const Rank rank = counts_->waiting_for();
   return run_.name() + ", exchanging counts" + (rank < 0 ? "" : fmt::format(", waiting for rank {}", rank));
 }

@@ -33,17 +33,17 @@ Result<Progress> CollectiveInsideHost::advance() {
 Result<Progress> CollectiveInsideHost::enter() {
   if (!run_.begun()) {
     TUTTI_TRY(run_.begin(published_));
-    size_up();
+    classify();
     if (published_ != 0 && !small_)
       return Error{.code = Code::internal, .what = "a call that was small before has another access"};
     if (published_ != 0) return entered();
   }
-  auto may = TUTTI_TRY(communicator_.lines().may_enter(run_.sequence(), publishes_little()));
+  auto may = TUTTI_TRY(communicator_.call_descriptors().may_enter(run_.sequence(), publishes_little()));
   if (!may) return Progress::blocked;
 
-  CallDescriptor& descriptor = communicator_.lines().begin(run_.sequence());
+  CallDescriptor& descriptor = communicator_.call_descriptors().begin(run_.sequence());
   write_descriptor(descriptor);
-  communicator_.lines().publish(descriptor, run_.sequence());
+  communicator_.call_descriptors().publish(descriptor, run_.sequence());
   communicator_.ring_all();
   return entered();
 }
@@ -54,10 +54,10 @@ Result<Progress> CollectiveInsideHost::entered() {
   return Progress::moved;
 }
 
-void CollectiveInsideHost::size_up() {
+void CollectiveInsideHost::classify() {
   if (request_.layout) counts_.emplace(communicator_, request_, run_.sequence());
-  small_ =
-      !counts_ && fits_inline(run_.size(), communicator_.access_facts(), ways(false)) && run_.may_use(Access::in_line);
+  small_ = !counts_ && fits_inline(run_.size(), communicator_.access_facts(), access_table(false)) &&
+           run_.may_use(Access::in_line);
   gathers_ = !small_ || gathers_although_inline();
 }
 
@@ -91,7 +91,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   descriptor.signature = request_.signature();
   descriptor.scalar = request_.scalar;
   const std::size_t bytes = run_.input_bytes();
-  const auto carry = [&] { write_payload(communicator_.lines().payload(run_.sequence(), bytes), bytes); };
+  const auto carry = [&] { write_payload(communicator_.call_descriptors().payload(run_.sequence(), bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
   if (counts_) counts_->publish(descriptor);
   write_buffers(descriptor);
@@ -105,10 +105,10 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
     BufferDescriptor buffer{.address = reinterpret_cast<std::uint64_t>(at)};
     if (bytes == 0) {
       buffer.segment = BufferDescriptor::nothing;
-    } else if (const auto spot = segments.find(at, bytes)) {
-      buffer.segment = spot->name.id;
-      buffer.generation = spot->name.generation;
-      buffer.offset = spot->offset;
+    } else if (const auto location = segments.find(at, bytes)) {
+      buffer.segment = location->name.id;
+      buffer.generation = location->name.generation;
+      buffer.offset = location->offset;
     }
     return buffer;
   };
@@ -123,8 +123,8 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
   if (facts.one_process || facts.forced == Access::slots) return;
   write_rights(descriptor, mapped);
   if (mapped) return;
-  descriptor.carries = may_carry(run_.size(), facts, ways(true)) ? 1 : 0;
-  descriptor.huge = pages_matter(run_.size(), facts, ways(true)) && on_huge_pages() ? 1 : 0;
+  descriptor.carries = may_carry(run_.size(), facts, access_table(true)) ? 1 : 0;
+  descriptor.huge = pages_matter(run_.size(), facts, access_table(true)) && on_huge_pages() ? 1 : 0;
 }
 
 /// A rank that has given up rights says so in this call already, so that all ranks choose slots. What CMA needs costs a
@@ -153,7 +153,7 @@ bool CollectiveInsideHost::on_huge_pages() const {
 void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
   if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
     return copy_pass(run_.input(), {&to, 1}, bytes,
-                     communicator_.lines().streams(bytes) ? Loop::nontemporal : Loop::plain);
+                     communicator_.call_descriptors().streams(bytes) ? Loop::nontemporal : Loop::plain);
   }
   const Source source{.at = run_.input(), .scaled = true, .scalar = request_.scalar};
   reduce_pass({.sources = {&source, 1},
@@ -167,9 +167,9 @@ void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const
 
 Result<Progress> CollectiveInsideHost::gather() {
   for (; gathered_ < run_.shape().ranks; ++gathered_) {
-    auto descriptor = TUTTI_TRY(communicator_.lines().open(gathered_, run_.sequence()));
+    auto descriptor = TUTTI_TRY(communicator_.call_descriptors().open(gathered_, run_.sequence()));
     if (descriptor == nullptr) return Progress::blocked;
-    communicator_.notes().lines[gathered_] = descriptor;
+    communicator_.notes().descriptors[gathered_] = descriptor;
     if (!small_) read_descriptor(gathered_, *descriptor);
   }
   if (small_) return start(Access::in_line);
@@ -198,12 +198,12 @@ Access CollectiveInsideHost::choose_access() const {
   auto& all_mapped = communicator_.notes().all_mapped;
   if (all_mapped != false) all_mapped = buffers_.mapped;
   const bool ordinary = !buffers_.mapped && !facts.one_process;
-  const Access fastest = large_access(run_.size(), facts, ways(ordinary), buffers_);
+  const Access fastest = large_access(run_.size(), facts, access_table(ordinary), buffers_);
   return run_.may_use(fastest) ? fastest : Access::slots;
 }
 
-const Ways& CollectiveInsideHost::ways(bool ordinary) const {
-  return communicator_.plans().ways(request_.collective, ordinary);
+const AccessTable& CollectiveInsideHost::access_table(bool ordinary) const {
+  return communicator_.plans().access_table(request_.collective, ordinary);
 }
 
 // ---- The plan ----
@@ -237,7 +237,7 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
   PeerMemory& memory = communicator_.notes().memory[rank];
   std::byte*& at = input ? memory.input : memory.output;
   if (at != nullptr) return {};
-  const CallDescriptor& call = *communicator_.notes().lines[rank];
+  const CallDescriptor& call = *communicator_.notes().descriptors[rank];
   BufferDescriptor buffer = input ? call.input : call.output;
   std::size_t bytes = 0;
   if (counts_) {
@@ -278,27 +278,27 @@ Result<Progress> CollectiveInsideHost::run() {
 
 Result<void> CollectiveInsideHost::poll_peers() {
   if (!run_.begun()) return {};
-  return look_at_descriptors(communicator_, run_.sequence(), state_ == State::done);
+  return check_descriptors(communicator_, run_.sequence(), state_ == State::done);
 }
 
 /// Late peers may still store into the output, so the output is taken back before the caller learns of the failure.
 /// They know its address once the call descriptor is published, and may begin without this rank.
 void CollectiveInsideHost::abandon(const Error& reason) {
-  communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), run_.sequence()}, reason));
+  communicator_.fail(with_calls(communicator_.call_descriptors(), {communicator_.rank(), run_.sequence()}, reason));
   lease_.reset();
   const bool writable = state_ == State::gather || (state_ == State::run && access_ == Access::mapped);
   if (!small_ && writable) leased_ = run_.output();
 }
 
 Rank CollectiveInsideHost::waits_for() const {
-  if (state_ == State::enter) return run_.begun() ? communicator_.lines().last_to_come() : -1;
+  if (state_ == State::enter) return run_.begun() ? communicator_.call_descriptors().last_to_arrive() : -1;
   return state_ == State::gather ? gathered_ : run_.waiting_for();
 }
 
 std::string CollectiveInsideHost::where() const {
   if (state_ == State::enter && run_.begun()) return run_.name() + fmt::format(", waiting for rank {}", waits_for());
   if (state_ == State::gather) return run_.name() + fmt::format(", waiting for the call of rank {}", gathered_);
-  return run_.name() + run_.spot();
+  return run_.name() + run_.position_text();
 }
 
 }  // namespace tutti

@@ -39,7 +39,7 @@ class CollectiveInsideHost final : public Operation {
 
   Result<Progress> enter();
   Result<Progress> entered();
-  void size_up();
+  void classify();
   bool gathers_although_inline() const;
   bool publishes_little() const;
   void write_descriptor(CallDescriptor& descriptor);
@@ -52,7 +52,7 @@ class CollectiveInsideHost final : public Operation {
   void read_descriptor(Rank rank, const CallDescriptor& descriptor);
   Result<void> agree();
   Access choose_access() const;
-  const Ways& ways(bool ordinary) const;
+  const AccessTable& access_table(bool ordinary) const;
 
   Result<Progress> start(Access access);
   Result<void> map_windows(const Plan& plan);

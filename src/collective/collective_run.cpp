@@ -89,7 +89,7 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
   auto& notes = communicator_.notes();
   if (request_.op == ReduceOp::pre_mul_sum)
     for (Rank rank = 0; rank < shape_.ranks; ++rank)
-      notes.scalars[rank] = factors ? notes.lines[rank]->scalar : request_.scalar;
+      notes.scalars[rank] = factors ? notes.descriptors[rank]->scalar : request_.scalar;
   binding_.input = input_;
   binding_.output = output_;
   binding_.type = request_.type;
@@ -144,11 +144,11 @@ std::string CollectiveRun::name() const {
   return fmt::format("{} #{}", call_text(request_.signature()), sequence_);
 }
 
-std::string CollectiveRun::spot() const {
+std::string CollectiveRun::position_text() const {
   if (!run_) return {};
-  const auto spot = run_->waiting_for();
-  std::string text = fmt::format(", channel {} step {}", spot.channel, spot.step);
-  if (spot.peer >= 0) text += fmt::format(", waiting for rank {}", spot.peer);
+  const auto position = run_->waiting_for();
+  std::string text = fmt::format(", channel {} step {}", position.channel, position.step);
+  if (position.peer >= 0) text += fmt::format(", waiting for rank {}", position.peer);
   return text;
 }
 

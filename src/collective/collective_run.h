@@ -59,7 +59,7 @@ class CollectiveRun {
   /// For example "AllReduce count=8 float32 sum #12".
   std::string name() const;
   /// For example ", channel 0 step 3, waiting for rank 1"; empty if the run was not started.
-  std::string spot() const;
+  std::string position_text() const;
 
  private:
   Result<void> copy_input();

@@ -44,10 +44,10 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .over = communicator.channels().transport(access)});
   };
   if (facts.spans_hosts) return ranks + by(Access::slots) + device_memory(communicator);
-  const Ways& ways = communicator.plans().ways(collective, /*ordinary=*/true);
-  if (fits_inline(size, facts, ways)) return ranks + by(Access::in_line) + device_memory(communicator);
+  const AccessTable& access_table = communicator.plans().access_table(collective, /*ordinary=*/true);
+  if (fits_inline(size, facts, access_table)) return ranks + by(Access::in_line) + device_memory(communicator);
   const auto for_buffers = [&](const Buffers& buffers) {
-    const Access fastest = large_access(size, facts, ways, buffers);
+    const Access fastest = large_access(size, facts, access_table, buffers);
     return communicator.plans().may_use(collective, fastest) ? fastest : Access::slots;
   };
   const auto& peers = communicator.members().peers;

@@ -38,7 +38,7 @@ class MailboxWait final : public Operation {
   Rank waits_for() const override { return mailbox_.peer_of(message_); }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
     mailbox_.poll_set(items);
-    return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;
+    return communicator_.spans_hosts() ? communicator_.poll_deadline_ns(/*awaited=*/true) : 0;
   }
 
  private:
@@ -68,7 +68,7 @@ class MailboxProbe final : public Operation {
   Rank waits_for() const override { return source_ == MessageEnvelope::any ? any_rank : source_; }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
     mailbox_.poll_set(items);
-    return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;
+    return communicator_.spans_hosts() ? communicator_.poll_deadline_ns(/*awaited=*/true) : 0;
   }
 
   const std::optional<MessageEnvelope>& found() const { return found_; }

@@ -85,7 +85,7 @@ std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
       channel.receivers[queue.peer]->poll_set(items);
     }
   }
-  return communicator_.nap_until(awaited);
+  return communicator_.poll_deadline_ns(awaited);
 }
 
 Result<void> PointToPoint::to_self() {

@@ -16,11 +16,11 @@ Carried best_carry(Communicator& communicator, Rank receiver, const std::byte* d
     carried.carry = Carry::window;
   } else if (has_given_up_mapping(peer) || !still_maps(process, members)) {
     return carried;
-  } else if (const auto spot = process.segments.find(data, bytes)) {
+  } else if (const auto location = process.segments.find(data, bytes)) {
     carried.carry = Carry::window;
-    carried.buffer.segment = spot->name.id;
-    carried.buffer.generation = spot->name.generation;
-    carried.buffer.offset = spot->offset;
+    carried.buffer.segment = location->name.id;
+    carried.buffer.generation = location->name.generation;
+    carried.buffer.offset = location->offset;
   } else if (members.pulls && !has_given_up_pulling(peer) && still_pulls(process, members)) {
     carried.carry = Carry::pull;
   }

@@ -46,7 +46,7 @@ bool SmallCall::run() {
 }
 
 bool SmallCall::publish() {
-  CallDescriptors& lines = communicator_.lines();
+  CallDescriptors& lines = communicator_.call_descriptors();
   if (request_.collective != Collective::barrier)
     input_bytes_ = request_.group_bytes() *
                    static_cast<std::size_t>(facts_.input_groups == GroupCount::one ? 1 : communicator_.ranks());
@@ -110,9 +110,9 @@ bool SmallCall::yield() {
 }
 
 bool SmallCall::open(Rank peer) {
-  CallDescriptors& lines = communicator_.lines();
+  CallDescriptors& lines = communicator_.call_descriptors();
   const bool crowded = communicator_.members().oversubscribed;
-  for (int polls = 0; !lines.has_come(peer, sequence_); ++polls) {
+  for (int polls = 0; !lines.has_arrived(peer, sequence_); ++polls) {
     if (polls == (crowded ? yields_max : polls_max)) return false;
     if (crowded && !yield()) return false;
     if (!crowded && polls >= polls_before_pausing) pause();
@@ -144,7 +144,7 @@ std::size_t SmallCall::own_part() const {
 
 const std::byte* SmallCall::input_of(Rank rank) const {
   if (rank == communicator_.rank()) return request_.input;
-  return std::as_const(communicator_.lines()).payload(rank, sequence_, input_bytes_);
+  return std::as_const(communicator_.call_descriptors()).payload(rank, sequence_, input_bytes_);
 }
 
 }  // namespace tutti

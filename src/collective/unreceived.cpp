@@ -27,7 +27,7 @@ Error not_received(const Communicator& communicator, Rank from, const std::strin
 Result<void> check_from(Communicator& communicator, Rank peer) {
   const bool remote = communicator.members().peers[peer].remote();
   Channel& channel = communicator.channels().point_to_point();
-  if (!channel.can_have_come(peer)) return {};
+  if (!channel.may_have_arrived(peer)) return {};
   Receiver& receiver = *channel.receivers[peer];
   const auto message = receiver.peek(remote ? sizeof(Header) : 0);  // shared memory stores the length
   if (!message || message->data() == nullptr) return {};            // a connection that has ended brings nothing more
@@ -56,7 +56,7 @@ Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
 void Mailbox::read_all() {
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
     if (rank == communicator_.rank() || peers_[static_cast<std::size_t>(rank)].gone) continue;
-    if (!communicator_.channels().messages().can_have_come(rank)) continue;
+    if (!communicator_.channels().messages().may_have_arrived(rank)) continue;
     for (std::uint64_t before = moves_ - 1; moves_ != before;) {
       before = moves_;
       if (!pull(rank)) break;  // a connection that has ended brings nothing more
@@ -78,7 +78,7 @@ bool Mailbox::has_mail(Communicator& communicator) {
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank()) continue;
     Channel& channel = communicator.channels().messages();
-    if (!channel.can_have_come(rank)) continue;
+    if (!channel.may_have_arrived(rank)) continue;
     Receiver& receiver = *channel.receivers[static_cast<std::size_t>(rank)];
     const bool remote = communicator.members().peers[static_cast<std::size_t>(rank)].remote();
     const auto message = receiver.peek(remote ? sizeof(Header) : 0);

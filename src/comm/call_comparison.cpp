@@ -26,7 +26,7 @@ CallComparison::CallComparison(Communicator& communicator)
 
 void CallComparison::tell() {
   const std::lock_guard lock(mutex_);
-  tell_all(/*ask=*/false);
+  send_to_all(/*ask=*/false);
 }
 
 Result<void> CallComparison::look() {
@@ -34,22 +34,22 @@ Result<void> CallComparison::look() {
   return compare_all();
 }
 
-Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
-  constexpr std::int64_t nap_ns = 200'000;
+Result<void> CallComparison::check_before_leaving(std::int64_t limit_ns) {
+  constexpr std::int64_t poll_timeout_ns = 200'000;
   if (history_.latest() == 0) return {};
   System& system = communicator_.process().system;
   const std::int64_t end_ns = system.now_ns() + limit_ns;
   for (bool first = true;; first = false) {
     auto all = TUTTI_TRY(poll_peers(/*ask=*/first));
     if (all || communicator_.failed() || system.now_ns() >= end_ns) return {};
-    system.poll({}, nap_ns);
+    system.poll({}, poll_timeout_ns);
   }
 }
 
 /// For a rank that leaves: true once every peer's summary covers the last call of this rank.
 Result<bool> CallComparison::poll_peers(bool ask) {
   const std::lock_guard lock(mutex_);
-  tell_all(ask);
+  send_to_all(ask);
   TUTTI_TRY(compare_all());
   for (const Compared& with : compared_)
     if (with.ahead)
@@ -74,12 +74,12 @@ Result<void> CallComparison::compare_all() {
 }
 
 /// Sends the summary to ranks of other hosts. Ranks of this host read it in this rank's area.
-void CallComparison::tell_all(bool ask) {
+void CallComparison::send_to_all(bool ask) {
   const auto last = history_.last();
   if (ask)
     for (Compared& with : compared_) with.answers = header(with.rank).answers.load(std::memory_order_acquire);
   if (!last || (!ask && last->sequence() == told_)) return;
-  communicator_.members().control->tell_summary(*last, ask);
+  communicator_.members().control->send_summary(*last, ask);
   told_ = last->sequence();
 }
 
@@ -119,7 +119,7 @@ Result<void> CallComparison::check(Compared& with, const CallSummary& theirs) {
     return differing_calls(own(theirs.sequence()), {with.rank, theirs.sequence(), theirs.last.signature});
   with.differing = theirs;
   with.differs_since_ns = communicator_.process().system.now_ns();
-  tell_calls(with);
+  send_calls(with);
   return {};
 }
 
@@ -133,13 +133,13 @@ Error CallComparison::differing_somewhere(const Compared& with) const {
 }
 
 /// Sends the peer this rank's calls after the last equal hash, as far as the history has them.
-void CallComparison::tell_calls(const Compared& with) const {
+void CallComparison::send_calls(const Compared& with) const {
   std::vector<CallMark> marks;
   const std::uint64_t last = with.differing->sequence();
   const std::uint64_t kept = last - std::min<std::uint64_t>(last, CallHistory::kept);
   for (std::uint64_t sequence = std::max(with.agreed, kept) + 1; sequence <= last; ++sequence)
     if (const auto mine = history_.find(sequence)) marks.push_back(mine->last);
-  communicator_.members().control->tell_calls(with.rank, marks);
+  communicator_.members().control->send_calls(with.rank, marks);
 }
 
 Result<void> CallComparison::check_calls() {

@@ -31,7 +31,7 @@ class CallComparison {
 
   /// For a rank that leaves: asks its peers for their summaries, and waits at most `limit_ns` for peers that have not
   /// made its last call yet. Errors: as look; also if a peer has made more calls than this rank.
-  Result<void> look_before_leaving(std::int64_t limit_ns);
+  Result<void> check_before_leaving(std::int64_t limit_ns);
 
   /// The error of a peer that left before it made all calls of this rank; empty if it did not.
   std::optional<Error> left_early(Rank peer);
@@ -47,13 +47,13 @@ class CallComparison {
     bool answered = false;      ///< the summary compared last is not older than the peer's answer
     bool ended = false;         ///< the summary compared last was the peer's last: it had left or failed
   };
-  void tell_all(bool ask);
+  void send_to_all(bool ask);
   Result<void> compare(Compared& with);
   Result<void> check(Compared& with, const CallSummary& theirs);
   Result<void> check_calls();
   Result<void> check_leaver(const Compared& with, const CallSummary& theirs) const;
   Error differing_somewhere(const Compared& with) const;
-  void tell_calls(const Compared& with) const;
+  void send_calls(const Compared& with) const;
   Result<void> compare_all();
   Result<bool> poll_peers(bool ask);
   void note_state(Compared& with) const;

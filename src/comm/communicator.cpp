@@ -71,14 +71,15 @@ Communicator::Communicator(Process& process, Membership members)
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
       pass_rules_(pass_rules_of(process.config, members_)),
-      lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes, pass_rules_.streamed_bytes),
-      access_facts_(facts_of(members_, process.config, lines_.payload_bytes())),
+      call_descriptors_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes,
+                        pass_rules_.streamed_bytes),
+      access_facts_(facts_of(members_, process.config, call_descriptors_.payload_bytes())),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
       channels_(process, members_, mark_, history_.get(), failed_),
       plans_(process, members_, channels_, conditions_of(members_, channels_), who_),
       gone_(members_.ranks),
       last_completed_(&members_.area->area.header().completed),
-      notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
+      notes_{.descriptors = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},
       offered_scratch_(process.segments, process.places.memory_node()),
@@ -100,7 +101,7 @@ Communicator::~Communicator() {
   auto& state = members_.area->area.header().state;
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
   if (members_.control) {
-    if (const auto last = history_->last()) members_.control->tell_summary(*last, /*ask=*/false);
+    if (const auto last = history_->last()) members_.control->send_summary(*last, /*ask=*/false);
     members_.control->announce({.state = RankState::closed, .completed = last_completed()});
     ChannelRemains data;
     // What this rank has sent is on its way.
@@ -113,7 +114,7 @@ Communicator::~Communicator() {
   }
 }
 
-void Communicator::look_at_device() {
+void Communicator::check_device() {
   if (!device_ || failed()) return;
   if (auto trouble = device_->trouble()) fail(*std::move(trouble));
 }
@@ -131,13 +132,13 @@ void Communicator::end_wait() {
   members_.area->area.header().waits.store(waits::for_nobody, std::memory_order_release);
 }
 
-std::int64_t Communicator::nap_until(bool awaited) const {
+std::int64_t Communicator::poll_deadline_ns(bool awaited) const {
   constexpr std::int64_t arrival_look_ns = 1'000'000;
   constexpr std::int64_t shared_look_ns = 500'000;  // messages through shared memory do not wake a poll
-  constexpr std::int64_t nap_ns = 10'000'000;
+  constexpr std::int64_t poll_timeout_ns = 10'000'000;
   const std::int64_t now = process_.system.now_ns();
   if (awaited) return now + arrival_look_ns;
-  return now + (members_.shares_memory() ? shared_look_ns : nap_ns);
+  return now + (members_.shares_memory() ? shared_look_ns : poll_timeout_ns);
 }
 
 void Communicator::ring_all() {
@@ -146,9 +147,9 @@ void Communicator::ring_all() {
     if (peer != rank()) doorbells_[peer]->ring_after_fence(process_.system);
 }
 
-Links Communicator::links() {
+RunContext Communicator::links() {
   return {.channels = channels_.of_collectives(),
-          .lines = &lines_,
+          .descriptors = &call_descriptors_,
           .doorbells = doorbells_,
           .system = &process_.system,
           .oversubscribed = members_.oversubscribed,

@@ -60,19 +60,19 @@ class Communicator {
   GoneRanks& gone() { return gone_; }
   const GoneRanks& gone() const { return gone_; }
   /// Notes that the user gets the failure as the result of a call.
-  void say_told() { told_.store(true, std::memory_order_relaxed); }
-  Error tell_failure() {
-    say_told();
+  void mark_reported() { reported_.store(true, std::memory_order_relaxed); }
+  Error report_failure() {
+    mark_reported();
     return explained_failure();
   }
   /// With what kernels that were under way waited for. Not for threads that anybody waits for. Requires failed().
   Error explained_failure() const;
-  bool told() const { return told_.load(std::memory_order_relaxed); }
+  bool reported() const { return reported_.load(std::memory_order_relaxed); }
 
   /// For a rank that leaves: checks that all peers have made the same calls, as far as can be known soon. Waits at most
   /// half a second for peers that have not made this rank's last call yet. Errors: invalid_usage; the loss of a peer
   /// that was noted, as what this rank has not done then is a consequence, which the others are to know.
-  Result<void> look_before_leaving();
+  Result<void> check_before_leaving();
 
   // ---- Order: calls run one after another, in the order of their tickets ----
 
@@ -116,14 +116,14 @@ class Communicator {
   /// Null if ranks have call descriptors.
   CallComparison* comparison() const { return comparison_.get(); }
   /// Until when (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer has yet to open a connection.
-  std::int64_t nap_until(bool awaited) const;
-  CallDescriptors& lines() { return lines_; }
-  const CallDescriptors& lines() const { return lines_; }
+  std::int64_t poll_deadline_ns(bool awaited) const;
+  CallDescriptors& call_descriptors() { return call_descriptors_; }
+  const CallDescriptors& call_descriptors() const { return call_descriptors_; }
   Channels& channels() { return channels_; }
   const Channels& channels() const { return channels_; }
   Doorbell& doorbell() { return members_.area->area.header().doorbell; }
   void ring_all();
-  Links links();
+  RunContext links();
 
   Plans& plans() { return plans_; }
   PeerWindows& windows() { return windows_; }
@@ -150,7 +150,7 @@ class Communicator {
   /// To be called once, before other threads know this communicator.
   void attach(std::unique_ptr<DeviceSide> device) { device_ = std::move(device); }
   /// Fails the communicator if a kernel gave up. Any thread.
-  void look_at_device();
+  void check_device();
   /// True if no work queued on GPUs is running or will run.
   bool device_idle() const { return !device_ || device_->idle(); }
 
@@ -159,7 +159,7 @@ class Communicator {
   const AccessFacts& access_facts() const { return access_facts_; }
   /// A call's notes on its peers, by rank. Kept here so that a call allocates nothing.
   struct Notes {
-    std::vector<const CallDescriptor*> lines;
+    std::vector<const CallDescriptor*> descriptors;
     std::vector<PeerMemory> memory;
     std::vector<std::uint64_t> scalars;
     std::optional<bool> all_mapped;  ///< the buffers of all ranks, in all calls so far that were not small
@@ -207,7 +207,7 @@ class Communicator {
   Membership members_;
   std::string who_;
   const PassRules pass_rules_;
-  CallDescriptors lines_;
+  CallDescriptors call_descriptors_;
   AccessFacts access_facts_;
   CallMark mark_;
   std::shared_ptr<CallHistory> history_;  // mark_ and history_: if ranks have no call descriptors
@@ -218,7 +218,7 @@ class Communicator {
   std::vector<Doorbell*> doorbells_;
 
   std::atomic<bool> failed_ = false;
-  std::atomic<bool> told_ = false;
+  std::atomic<bool> reported_ = false;
   mutable std::mutex failure_mutex_;
   std::unique_ptr<Error> failure_;
   std::unique_ptr<Error> loss_;             // see note_loss; also under the mutex

@@ -106,7 +106,7 @@ Error Communicator::failure() const {
 
 Error Communicator::explained_failure() const {
   Error error = failure();
-  if (device_) device_->say_ending(error);
+  if (device_) device_->explain_ending(error);
   return error;
 }
 
@@ -136,13 +136,13 @@ Error Communicator::lost(Rank rank) const {
                                 lives ? ", or has become another program" : ""));
 }
 
-Result<void> Communicator::look_before_leaving() {
+Result<void> Communicator::check_before_leaving() {
   constexpr std::int64_t limit_ns = 500'000'000;
   if (auto loss = first_error()) {
     left_after_loss_ = true;
     return *std::move(loss);
   }
-  auto alike = comparison_ ? comparison_->look_before_leaving(limit_ns) : tutti::look_before_leaving(*this, limit_ns);
+  auto alike = comparison_ ? comparison_->check_before_leaving(limit_ns) : tutti::check_before_leaving(*this, limit_ns);
   if (!alike) return alike;
   // A rank that has found a mismatch makes no more calls to compare.
   if (auto failure = failure_of_any(*this); failure && failure->code == Code::invalid_usage) return *std::move(failure);

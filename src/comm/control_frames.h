@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "net/hearsay.h"
+#include "net/gossip.h"
 #include "transport/call_summary.h"
 #include "transport/rank_area.h"
 #include "transport/rank_end.h"
@@ -16,25 +16,15 @@
 namespace tutti {
 
 /// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
-/// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `hearsay` a Hearsay, that of
+/// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `gossip` a Gossip, that of
 /// `waits` the value of AreaHeader::waits.
-enum class ControlFrame : std::uint32_t {
-  beating,
-  traced,
-  calls,
-  summary,
-  ask,
-  answered,
-  hearsay,
-  waits,
-  last = waits
-};
+enum class ControlFrame : std::uint32_t { beating, traced, calls, summary, ask, answered, gossip, waits, last = waits };
 
 /// A frame is a head, whose last number is the length of the text that follows. A state other than open is the rank's
 /// last; the text is a RankEnd then.
 struct ControlFrames {
   static constexpr std::size_t head_bytes = 12;  ///< state, kind, length of the text
-  static constexpr std::size_t text_max = std::max(Hearsay::bytes_max, RankEnd::bytes_max);
+  static constexpr std::size_t text_max = std::max(Gossip::bytes_max, RankEnd::bytes_max);
   static constexpr std::size_t marks_max = 64;  ///< in a frame of `calls`
   static_assert(marks_max * sizeof(CallMark) <= text_max);
 

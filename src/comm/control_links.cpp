@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t farewell_ns = 2'000'000'000;
-constexpr std::int64_t nap_ns = 1'000'000'000;
+constexpr std::int64_t poll_timeout_ns = 1'000'000'000;
 constexpr int beats = 16;                            // in silence_ns, or more
 constexpr std::int64_t beat_ns_max = 250'000'000;    // less than late_ns: who fell silent was heard so long before
 constexpr std::int64_t debugger_ns = 1'000'000'000;  // between looks for one
@@ -65,26 +65,26 @@ void ControlLinks::announce(const RankEnd& end) {
   }
 }
 
-void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
+void ControlLinks::send_summary(const CallSummary& summary_now, bool asks) {
   const std::lock_guard lock(mutex_);
-  tell_open(asks ? ControlFrame::ask : ControlFrame::summary, ControlFrames::text(summary_now));
+  send_to_open(asks ? ControlFrame::ask : ControlFrame::summary, ControlFrames::text(summary_now));
 }
 
 /// Not to a peer that has yet to read what was sent before: the next look tells it.
-void ControlLinks::tell_wait(std::uint32_t waits) {
+void ControlLinks::send_wait(std::uint32_t waits) {
   const std::lock_guard lock(mutex_);
   if (announced_) return;
   const auto frame = ControlFrames::frame(RankState::open, ControlFrame::waits, std::as_bytes(std::span(&waits, 1)));
   for (Link& link : links_) {
-    if (link.ended || link.said || link.told_wait == waits || link.wire.interest().want_write) continue;
-    link.told_wait = waits;
+    if (link.ended || link.said || link.sent_wait == waits || link.wire.interest().want_write) continue;
+    link.sent_wait = waits;
     link.wire.queue(frame);
     (void)link.wire.flush();
   }
 }
 
 /// Sends to all peers for which the communicator is open. Requires the lock.
-void ControlLinks::tell_open(ControlFrame kind, std::span<const std::byte> text) {
+void ControlLinks::send_to_open(ControlFrame kind, std::span<const std::byte> text) {
   if (announced_) return;
   const auto frame = ControlFrames::frame(RankState::open, kind, text);
   for (Link& link : links_) {
@@ -94,9 +94,9 @@ void ControlLinks::tell_open(ControlFrame kind, std::span<const std::byte> text)
   }
 }
 
-void ControlLinks::tell_gone(const GoneRank& gone) {
+void ControlLinks::send_gone(const GoneRank& gone) {
   const std::lock_guard lock(mutex_);
-  if (!heard_.add(gone)) return;
+  if (!gossip_.add(gone)) return;
   news_ = true;
   pass_on();
 }
@@ -104,7 +104,7 @@ void ControlLinks::tell_gone(const GoneRank& gone) {
 /// Also to ranks that have failed, and after this one has: somebody else may wait for the rank. Requires the lock.
 void ControlLinks::pass_on() {
   if (!std::exchange(news_, false)) return;
-  const auto frame = ControlFrames::frame(RankState::open, ControlFrame::hearsay, heard_.write());
+  const auto frame = ControlFrames::frame(RankState::open, ControlFrame::gossip, gossip_.write());
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -117,7 +117,7 @@ std::vector<GoneRank> ControlLinks::take_gone() {
   return std::exchange(gone_, {});
 }
 
-void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
+void ControlLinks::send_calls(int rank, const std::vector<CallMark>& marks) {
   const std::lock_guard lock(mutex_);
   const auto link = std::ranges::find(links_, rank, &Link::rank);
   if (link == links_.end() || link->ended || link->said || announced_) return;
@@ -279,7 +279,7 @@ void ControlLinks::lose(Link& link, RankState state, const std::string& why) {
   const std::string words = fmt::format("{} lost: {}", link.who, why);
   put_text(header.message, words);
   header.state.store(state, std::memory_order_release);
-  if (state == RankState::lost && heard_.add({.rank = link.rank, .words = words})) news_ = true;
+  if (state == RankState::lost && gossip_.add({.rank = link.rank, .words = words})) news_ = true;
 }
 
 std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {
@@ -291,7 +291,7 @@ std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {
   for (const Socket& socket : data_.sockets) items.push_back({.handle = socket.handle(), .want_read = true});
   const std::int64_t now = system_.now_ns();
   if (leave_by_ns_ != 0) return leave_by_ns_;
-  if (beat_ns_ == 0 || announced_) return now + nap_ns;
+  if (beat_ns_ == 0 || announced_) return now + poll_timeout_ns;
   const auto is_late = [&](const Link& link) { return !link.ended && !link.said && link.silent_ns > 2 * beat_ns_; };
   look_planned_ns_ = std::ranges::any_of(links_, is_late) ? std::min(next_beat_ns_, now + tick_ns) : next_beat_ns_;
   return look_planned_ns_;

@@ -15,7 +15,7 @@
 #include "comm/call_history.h"
 #include "comm/control_frames.h"
 #include "comm/waits.h"
-#include "net/hearsay.h"
+#include "net/gossip.h"
 #include "net/life_probe.h"
 #include "net/wire.h"
 #include "plan/types.h"
@@ -57,7 +57,7 @@ struct PeerCalls {
 /// state, and silent if nothing arrives for too long: then its service thread does not run, because the process is
 /// stopped, or the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so
 /// the failure reaches all ranks that these connections still join. What does not end the communicator for all is
-/// passed on (see Hearsay): who waits for a rank hears of its end, whether or not there is a connection to it.
+/// passed on (see Gossip): who waits for a rank hears of its end, whether or not there is a connection to it.
 ///
 /// Silence is counted in the time that this thread could use: while nothing comes it looks often, and each look counts
 /// for what it was to take. On a machine on which threads wait for cores, where peers beat late, silence grows slowly,
@@ -79,7 +79,7 @@ class ControlLinks final : public Task {
     int unanswered = 0;              ///< beats sent since then
     bool heard = false;              ///< anything has been received
     bool traced = false;
-    std::uint32_t told_wait = waits::unknown;  ///< see tell_wait
+    std::uint32_t sent_wait = waits::unknown;  ///< see send_wait
   };
   /// `silence_ns`: a rank that falls silent is lost between this time and a second more later; 0: never. Equal on all
   /// ranks. `start_ns`: the limit until the first sign of life, because other ranks may still be starting.
@@ -94,11 +94,11 @@ class ControlLinks final : public Task {
 
   /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
   /// summaries. Any thread.
-  void tell_summary(const CallSummary& summary, bool ask);
+  void send_summary(const CallSummary& summary, bool ask);
   /// Tells all peers for which rank this one waits (AreaHeader::waits), unless that is what they know. Any thread.
-  void tell_wait(std::uint32_t waits);
+  void send_wait(std::uint32_t waits);
   /// Passes on that a rank is gone, unless that is known. Any thread.
-  void tell_gone(const GoneRank& gone);
+  void send_gone(const GoneRank& gone);
   /// The ranks without a connection here that peers have told to be gone since the last time. Any thread.
   std::vector<GoneRank> take_gone();
   /// Of how many ranks the end is known here; grows. Any thread.
@@ -115,7 +115,7 @@ class ControlLinks final : public Task {
   /// Whether there is a connection to it. Any thread.
   bool links_to(int rank);
   /// Sends this rank's calls to `rank`, which looks for the first difference. Any thread.
-  void tell_calls(int rank, const std::vector<CallMark>& marks);
+  void send_calls(int rank, const std::vector<CallMark>& marks);
   /// Returns the calls that peers have sent since the last time. Any thread.
   std::vector<PeerCalls> take_calls();
 
@@ -136,7 +136,7 @@ class ControlLinks final : public Task {
   void lose_silent();
   void count_ends() {
     const auto said = static_cast<std::size_t>(std::ranges::count(links_, true, &Link::said));
-    ends_known_.store(said + heard_.size(), std::memory_order_release);
+    ends_known_.store(said + gossip_.size(), std::memory_order_release);
   }
   void lose(Link& link, RankState state, const std::string& why);
   void read(Link& link);
@@ -146,9 +146,9 @@ class ControlLinks final : public Task {
   bool believe_wait(const Link& link, const Bytes& words);
   bool believe_calls(const Link& link, const Bytes& words);
   void believe_end(Link& link, const RankEnd& end);
-  bool believe_hearsay(const Bytes& text);
+  bool merge_gossip(const Bytes& text);
   void pass_on();
-  void tell_open(ControlFrame kind, std::span<const std::byte> text);
+  void send_to_open(ControlFrame kind, std::span<const std::byte> text);
   void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();
@@ -158,9 +158,9 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
-  Hearsay heard_;
-  bool news_ = false;           // in heard_, for the peers
-  std::vector<GoneRank> gone_;  // of heard_, what has not been taken yet
+  Gossip gossip_;
+  bool news_ = false;           // in gossip_, for the peers
+  std::vector<GoneRank> gone_;  // of gossip_, what has not been taken yet
   ChannelRemains data_;         // see leave
   std::atomic<bool> lost_descriptors_ = false;
   std::atomic<std::size_t> ends_known_ = 0;

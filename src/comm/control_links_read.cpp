@@ -55,14 +55,14 @@ void ControlLinks::believe_end(Link& link, const RankEnd& end) {
   end.write(link.mirror->header());
   if (end.ends_all && !announced_) return;  // so it does for this rank, which will say so
   const bool left = end.state == RankState::closed;
-  if (heard_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
+  if (gossip_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
 }
 
 /// Ranks at the other end of a connection speak for themselves: what they said before they left may be on its way.
-bool ControlLinks::believe_hearsay(const Bytes& text) {
-  const auto told = Hearsay::read(text);
+bool ControlLinks::merge_gossip(const Bytes& text) {
+  const auto told = Gossip::read(text);
   if (!told) return false;
-  for (GoneRank& gone : heard_.merge(*told)) {
+  for (GoneRank& gone : gossip_.merge(*told)) {
     if (std::ranges::find(links_, gone.rank, &Link::rank) == links_.end()) gone_.push_back(std::move(gone));
     news_ = true;
   }
@@ -73,7 +73,7 @@ void ControlLinks::believe_alive(Link& link, ControlFrame kind, const Bytes& wor
   bool sound = true;
   switch (kind) {
     case ControlFrame::calls: sound = believe_calls(link, words); break;
-    case ControlFrame::hearsay: sound = believe_hearsay(words); break;
+    case ControlFrame::gossip: sound = merge_gossip(words); break;
     case ControlFrame::summary: sound = believe_summary(link, words); break;
     case ControlFrame::ask:
       sound = believe_summary(link, words);

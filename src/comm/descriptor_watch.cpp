@@ -11,8 +11,8 @@ MadeCall last_call(const CallDescriptors& descriptors, Rank rank) {
 }
 
 /// Finds ranks that left without making call `sequence`, which this rank has made.
-Result<void> look_for_leavers(Communicator& communicator, std::uint64_t sequence) {
-  CallDescriptors& descriptors = communicator.lines();
+Result<void> check_leavers(Communicator& communicator, std::uint64_t sequence) {
+  CallDescriptors& descriptors = communicator.call_descriptors();
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank() || !has_left(communicator, rank)) continue;
     auto descriptor = descriptors.open(rank, sequence);
@@ -32,18 +32,18 @@ Error with_calls(const CallDescriptors& descriptors, Reporter by, Error error) {
   return mismatch_report(descriptors.calls(at), at, by, std::move(error));
 }
 
-Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t sequence, bool over) {
-  CallDescriptors& descriptors = communicator.lines();
+Result<void> check_descriptors(Communicator& communicator, std::uint64_t sequence, bool over) {
+  CallDescriptors& descriptors = communicator.call_descriptors();
   if (auto looked = descriptors.look(); !looked)
     return with_calls(descriptors, {communicator.rank(), sequence}, std::move(looked).error());
   if (over) return {};
   if (auto failure = failure_in_any(communicator, sequence)) return *std::move(failure);
-  return look_for_leavers(communicator, sequence);
+  return check_leavers(communicator, sequence);
 }
 
-Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_ns) {
-  constexpr std::int64_t nap_ns = 200'000;
-  CallDescriptors& descriptors = communicator.lines();
+Result<void> check_before_leaving(Communicator& communicator, std::int64_t limit_ns) {
+  constexpr std::int64_t poll_timeout_ns = 200'000;
+  CallDescriptors& descriptors = communicator.call_descriptors();
   const std::uint64_t latest = descriptors.published();
   System& system = communicator.process().system;
   const std::int64_t end_ns = system.now_ns() + limit_ns;
@@ -54,9 +54,9 @@ Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_
       if (const MadeCall theirs = last_call(descriptors, rank); theirs.sequence > latest)
         return more_calls(last_call(descriptors, communicator.rank()), theirs);
     if (descriptors.seen_all()) return {};
-    TUTTI_TRY(look_for_leavers(communicator, latest));
+    TUTTI_TRY(check_leavers(communicator, latest));
     if (communicator.failed() || system.now_ns() >= end_ns) return {};
-    system.poll({}, nap_ns);
+    system.poll({}, poll_timeout_ns);
   }
 }
 

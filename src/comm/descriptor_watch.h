@@ -15,10 +15,10 @@ Error with_calls(const CallDescriptors& descriptors, Reporter by, Error error);
 /// Compares all new descriptors and, unless call `sequence` is `over` on this rank, looks for ranks that left before
 /// they made it, or failed or ended before they had completed it. Errors: invalid_usage (a mismatch, or a rank that
 /// left), remote.
-Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t sequence, bool over);
+Result<void> check_descriptors(Communicator& communicator, std::uint64_t sequence, bool over);
 
 /// For a rank that leaves: compares its calls with the calls of all peers, and waits at most `limit_ns` for peers that
 /// have not made its last call yet. Errors: invalid_usage (a mismatch, or a peer in a call that this rank never makes).
-Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_ns);
+Result<void> check_before_leaving(Communicator& communicator, std::int64_t limit_ns);
 
 }  // namespace tutti

@@ -33,7 +33,7 @@ class DeviceSide {
   virtual void count(const PeerRequest& request) = 0;
   /// The communicator has failed with `error`, which is told to the user: waits a little for kernels to end, and adds
   /// what they waited for, or that they go on.
-  virtual void say_ending(Error& error) = 0;
+  virtual void explain_ending(Error& error) = 0;
   /// One phrase on how calls on device memory are carried out. For explanations.
   virtual std::string explain() const = 0;
 };

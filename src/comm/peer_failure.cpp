@@ -36,7 +36,7 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
                    .peer = rank};
     case RankState::failed: {
       // One event has one code on all ranks: that of its first cause.
-      return Error{.code = code_told(header.failure.load(std::memory_order_relaxed)),
+      return Error{.code = received_code(header.failure.load(std::memory_order_relaxed)),
                    .what = told(get_text(header.message, Lines::several), communicator.describe(rank)),
                    .peer = culprit_of(communicator, rank)};
     }

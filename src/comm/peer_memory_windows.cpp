@@ -31,7 +31,7 @@ bool PeerMemoryWindows::pulling_pays(std::size_t bytes) const {
 }
 
 /// Once per call.
-void PeerMemoryWindows::look_at_rights() const {
+void PeerMemoryWindows::check_rights() const {
   if (std::exchange(looked_, mark_.sequence) == mark_.sequence) return;
   own_maps_ = still_maps(process_, members_);
   own_pulls_ = own_maps_ && pulls_ && still_pulls(process_, members_);
@@ -39,7 +39,7 @@ void PeerMemoryWindows::look_at_rights() const {
 
 bool PeerMemoryWindows::reads(int peer) {
   if (members_.peers[static_cast<std::size_t>(peer)].same_process) return true;
-  look_at_rights();
+  check_rights();
   return own_maps_ && own_pulls_ == pulls_;
 }
 
@@ -49,16 +49,16 @@ std::optional<Offer> PeerMemoryWindows::describe(int peer, std::span<const std::
               .retired = process_.segments.retired()};
   const Peer& reader = members_.peers[static_cast<std::size_t>(peer)];
   if (reader.same_process) return offer;
-  look_at_rights();
+  check_rights();
   if (!own_maps_ || has_given_up_mapping(reader)) return std::nullopt;
-  const auto spot = process_.segments.find(memory.data(), memory.size());
-  if (!spot || !maps_) {
+  const auto location = process_.segments.find(memory.data(), memory.size());
+  if (!location || !maps_) {
     const bool may = own_pulls_ && !has_given_up_pulling(reader);
     return may && pulling_pays(memory.size()) ? std::optional(offer) : std::nullopt;
   }
-  offer.memory.segment = spot->name.id;
-  offer.memory.generation = spot->name.generation;
-  offer.memory.offset = spot->offset;
+  offer.memory.segment = location->name.id;
+  offer.memory.generation = location->name.generation;
+  offer.memory.offset = location->offset;
   return offer;
 }
 

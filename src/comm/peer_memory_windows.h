@@ -24,7 +24,7 @@ class PeerMemoryWindows final : public OfferedMemory {
 
  private:
   bool pulling_pays(std::size_t bytes) const;
-  void look_at_rights() const;
+  void check_rights() const;
 
   Process& process_;
   const Membership& members_;

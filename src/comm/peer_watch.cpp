@@ -69,25 +69,25 @@ bool PeerWatch::advance() {
   if (!communicator || (communicator->failed() && !communicator->spans_hosts())) return false;
   if (!communicator->failed() && lacks_descriptors(*communicator)) communicator->fail(communicator->lost_descriptors());
   if (const auto& control = communicator->members().control) ends_seen_ = control->ends_known();
-  for (auto& watched : processes_) look_at_process(*communicator, watched);
-  tell_of_this_host(*communicator);
+  for (auto& watched : processes_) check_process(*communicator, watched);
+  send_local_ends(*communicator);
   if (communicator->failed()) return true;  // who still waits has to hear of others
-  communicator->look_at_device();
-  hear_of_others(*communicator);
-  look_at_ranks(*communicator);
+  communicator->check_device();
+  take_remote_ends(*communicator);
+  check_ranks(*communicator);
   if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
     const std::int64_t passed_ns = std::min(now - std::exchange(looked_ns_, now), look_ns_max);
     beat(*communicator);
     // Ranks of other hosts leave it to this one to see what is stopped here.
     const bool stuck = silence_ns_ > 0 && (is_stuck(*communicator) || communicator->spans_hosts());
     for (auto& watched : processes_) {
-      look_for_stopped(*communicator, watched, stuck ? passed_ns : 0);
-      look_for_exec(*communicator, watched);
+      check_stopped(*communicator, watched, stuck ? passed_ns : 0);
+      check_exec(*communicator, watched);
     }
     if (auto* const comparison = communicator->comparison()) comparison->tell();
     if (const auto& control = communicator->members().control)
-      control->tell_wait(header(*communicator, communicator->rank()).waits.load(std::memory_order_relaxed));
-    look_for_loss_of_large_packets(*communicator);
+      control->send_wait(header(*communicator, communicator->rank()).waits.load(std::memory_order_relaxed));
+    check_large_packets(*communicator);
   }
   if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())
     if (auto alike = comparison->look(); !alike) communicator->fail(std::move(alike).error());
@@ -111,13 +111,13 @@ bool PeerWatch::lacks_descriptors(const Communicator& communicator) const {
          std::ranges::any_of(processes_, [](const Watched& watched) { return watched.process->lost_handle(); });
 }
 
-void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) const {
+void PeerWatch::check_process(Communicator& communicator, Watched& watched) const {
   if (!watched.ranks.empty() && watched.process->ended()) mark_all(communicator, watched);
 }
 
 /// A process that has become another program by exec has not ended, but is no rank any more: its service thread does
 /// not beat, and nobody serves by its name.
-void PeerWatch::look_for_exec(Communicator& communicator, Watched& watched) const {
+void PeerWatch::check_exec(Communicator& communicator, Watched& watched) const {
   if (watched.ranks.empty()) return;
   const Rank rank = watched.ranks.front();
   const std::uint32_t beats = header(communicator, rank).beats.load(std::memory_order_relaxed);
@@ -144,7 +144,7 @@ void PeerWatch::mark_all(Communicator& communicator, Watched& watched, bool mute
 
 /// Ranks that have ended or are lost first: they are the cause, and ranks that fail because of it the consequence.
 /// Silent ones last: of several that are cut off together, all ranks are to name the same one.
-void PeerWatch::look_at_ranks(Communicator& communicator) const {
+void PeerWatch::check_ranks(Communicator& communicator) const {
   enum class Turn { cause, failed, silent };
   const auto turn_of = [&](Rank rank) {
     const RankState state = header(communicator, rank).state_now();
@@ -164,7 +164,7 @@ void PeerWatch::look_at_ranks(Communicator& communicator) const {
 }
 
 /// Ranks of other hosts may have no connection to a rank of this one.
-void PeerWatch::tell_of_this_host(const Communicator& communicator) {
+void PeerWatch::send_local_ends(const Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.control) return;
   for (Rank rank = 0; rank < members.ranks; ++rank) {
@@ -179,12 +179,12 @@ void PeerWatch::tell_of_this_host(const Communicator& communicator) {
     told_.add(rank);
     const int culprit = state == RankState::failed ? theirs.culprit.load(std::memory_order_relaxed) : -1;
     const auto why = left ? std::nullopt : failure_of(communicator, rank);
-    members.control->tell_gone({.rank = rank, .left = left, .culprit = culprit, .words = why ? why->what : ""});
+    members.control->send_gone({.rank = rank, .left = left, .culprit = culprit, .words = why ? why->what : ""});
   }
 }
 
 /// Of ranks to which this one has no connection.
-void PeerWatch::hear_of_others(Communicator& communicator) {
+void PeerWatch::take_remote_ends(Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.control) return;
   for (const GoneRank& gone : members.control->take_gone()) {
@@ -230,7 +230,7 @@ bool PeerWatch::is_stuck(const Communicator& communicator) {
 
 /// A process that is slow or has no core counts as running in /proc. If /proc does not show the process, it counts as
 /// stopped once its service thread has been silent for the limit, in looks of this thread.
-void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) {
+void PeerWatch::check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) {
   if (watched.ranks.empty() || passed_ns == 0) {
     watched.silent_ns = 0;
     return;
@@ -258,7 +258,7 @@ void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, s
 
 /// Small packets pass, large ones do not: TCP alone would wait for a quarter of an hour, and longer if data goes both
 /// ways. No loss at random is as long as that. Where there is no sign of life, others see it sooner.
-void PeerWatch::look_for_loss_of_large_packets(Communicator& communicator) {
+void PeerWatch::check_large_packets(Communicator& communicator) {
   constexpr std::int64_t every_ns = 1'000'000'000, least_ns = 10'000'000'000;
   const Membership& members = communicator.members();
   const std::int64_t now = system_.now_ns();

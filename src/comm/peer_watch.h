@@ -32,22 +32,22 @@ class PeerWatch final : public Task {
     std::vector<Rank> ranks;
     std::uint32_t beats = 0;       ///< last value of AreaHeader::beats,
     std::int64_t silent_ns = 0;    ///<   and for how long it has not changed
-    std::uint32_t last_beats = 0;  ///< likewise, for look_for_exec
+    std::uint32_t last_beats = 0;  ///< likewise, for check_exec
     int quiet_looks = 0;
     int unserved_looks = 0;  // at which nobody answered for it
   };
   bool lacks_descriptors(const Communicator& communicator) const;
-  void look_at_process(Communicator& communicator, Watched& watched) const;
-  void look_for_exec(Communicator& communicator, Watched& watched) const;
+  void check_process(Communicator& communicator, Watched& watched) const;
+  void check_exec(Communicator& communicator, Watched& watched) const;
   void mark_all(Communicator& communicator, Watched& watched, bool mute = false) const;
-  void look_at_ranks(Communicator& communicator) const;
-  void tell_of_this_host(const Communicator& communicator);
-  static void hear_of_others(Communicator& communicator);
+  void check_ranks(Communicator& communicator) const;
+  void send_local_ends(const Communicator& communicator);
+  static void take_remote_ends(Communicator& communicator);
   bool ends_all(const Communicator& communicator, Rank rank) const;
   void beat(Communicator& communicator);
-  void look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns);
+  void check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns);
   bool is_stuck(const Communicator& communicator);
-  void look_for_loss_of_large_packets(Communicator& communicator);
+  void check_large_packets(Communicator& communicator);
 
   std::weak_ptr<Communicator> communicator_;
   System& system_;

@@ -76,16 +76,17 @@ double Plans::predicted_us(const Shape& shape, Access access, std::size_t bytes)
   return envelope->us(below) + share * (envelope->us(2 * below) - envelope->us(below));
 }
 
-const Ways& Plans::ways(Collective collective, bool ordinary) {
-  KnownWays& known = ways_[static_cast<std::size_t>(collective)];
-  if (known.known && (known.ordinary || !ordinary)) return known.ways;
+const AccessTable& Plans::access_table(Collective collective, bool ordinary) {
+  KnownAccessTable& known = access_tables_[static_cast<std::size_t>(collective)];
+  if (known.known && (known.ordinary || !ordinary)) return known.access_table;
   const auto make = [&](const Shape& shape, Access access, const Machine& machine, const Conditions& conditions) {
     return process_.envelopes.of(shape, access, filter(collective, access), machine, conditions);
   };
   const Shape shape = members_.with_levels({.collective = collective, .ranks = members_.ranks});
-  known = {
-      .ways = predict_ways(shape, members_.machine, conditions_, ordinary, make), .known = true, .ordinary = ordinary};
-  return known.ways;
+  known = {.access_table = predict_access_table(shape, members_.machine, conditions_, ordinary, make),
+           .known = true,
+           .ordinary = ordinary};
+  return known.access_table;
 }
 
 const Plan& Plans::insert(const PlanKey& key, Plan plan, const std::string& algorithm) {

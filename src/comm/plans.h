@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "choice/access_table.h"
 #include "choice/choice.h"
 #include "choice/rank_order.h"
-#include "choice/ways.h"
 #include "comm/channels.h"
 #include "comm/membership.h"
 #include "plan/cache.h"
@@ -41,7 +41,7 @@ class Plans {
   double predicted_us(const Shape& shape, Access access, std::size_t bytes) const;
   /// Which access to use, by size. Predicted on first use, which takes milliseconds; `ordinary`: also for buffers that
   /// are not mapped. Only for ranks that share memory.
-  const Ways& ways(Collective collective, bool ordinary);
+  const AccessTable& access_table(Collective collective, bool ordinary);
   /// The algorithm filter: TUTTI_ALGO; in a deterministic communicator, the algorithms that reduce in the order of
   /// ranks.
   std::string filter(Collective collective, Access access);
@@ -69,12 +69,12 @@ class Plans {
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
   /// By collective, access and whether groups differ in size; made on first use.
   std::array<std::array<std::array<std::shared_ptr<const Envelope>, 2>, 4>, collective_count> envelopes_;
-  struct KnownWays {
-    Ways ways;
+  struct KnownAccessTable {
+    AccessTable access_table;
     bool known = false;
     bool ordinary = false;
   };
-  std::array<KnownWays, collective_count> ways_;
+  std::array<KnownAccessTable, collective_count> access_tables_;
 };
 
 }  // namespace tutti

@@ -31,7 +31,7 @@ std::optional<Rank> next_of(const Communicator& communicator, Rank rank) {
 std::optional<std::uint64_t> last_call_before_own(const Communicator& communicator, Rank rank) {
   std::uint64_t last = 0;
   if (communicator.comparison() == nullptr) {
-    last = communicator.lines().last_sequence(rank);
+    last = communicator.call_descriptors().last_sequence(rank);
   } else {
     const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
     const auto told = peer.area.header().calls.load();

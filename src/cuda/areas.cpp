@@ -41,11 +41,11 @@ device::Area message_area_for(int ranks, int channels) {
   return area;
 }
 
-MeetingMemory MeetingMemory::of(int ranks) {
+SyncMemory SyncMemory::of(int ranks) {
   constexpr std::size_t page = 4096;
-  MeetingMemory memory;
+  SyncMemory memory;
   std::size_t first = 0, second = 0;
-  for (int channels = 1; channels <= meeting_channels_most; ++channels) {
+  for (int channels = 1; channels <= sync_channels_max; ++channels) {
     const device::Area collectives = area_for(ranks, channels, /*apart=*/true);
     const device::Area messages = message_area_for(ranks, channels);
     first = std::max<std::size_t>(first, collectives.bytes());

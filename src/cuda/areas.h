@@ -13,7 +13,7 @@ namespace tutti::cuda {
 inline constexpr int ring_slots = 4;
 
 /// Blocks of a rank's kernels that meet those of other GPUs. Those of all communicators of a GPU must fit it together.
-inline constexpr int meeting_channels_most = 32;
+inline constexpr int sync_channels_max = 32;
 
 /// A plan of Access::in_line serves calls of fewer bytes. Between launches (`apart`) it is the fastest for longer, as
 /// all other plans meet twice, until what all ranks store for all others takes more time. Measured on an H100.
@@ -32,14 +32,14 @@ device::Area area_for(int ranks, int channels, bool apart);
 device::Area message_area_for(int ranks, int channels);
 
 /// The areas of a rank whose kernels meet those of other launches, one behind the other. Enough for any number of
-/// channels up to meeting_channels_most, so that ranks know the offsets before they have agreed on one.
-struct MeetingMemory {
+/// channels up to sync_channels_max, so that ranks know the offsets before they have agreed on one.
+struct SyncMemory {
   std::size_t zeroed = 0;           ///< bytes of the first area that must be zero before any peer knows of it
   std::size_t messages_offset = 0;  ///< of the second area
   std::size_t messages_zeroed = 0;
   std::size_t bytes = 0;
 
-  static MeetingMemory of(int ranks);
+  static SyncMemory of(int ranks);
 };
 
 }  // namespace tutti::cuda

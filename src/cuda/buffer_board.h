@@ -33,7 +33,7 @@ struct BufferBoard {
 };
 
 /// Part of an offered allocation, as a call descriptor names it.
-struct SharedSpot {
+struct SharedLocation {
   /// In place of a place: the arena that all ranks have mapped since the start.
   static constexpr std::uint32_t arena = BufferBoard::places_max;
 

@@ -160,7 +160,7 @@ void Engine::fill_common(device::Call& call, const device::Area& area) const {
   call.slot_bytes = area.slot_bytes;
   call.inbox_bytes = area.inbox_bytes;
   call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
-  call.meet = meets_others() ? 1 : 0;
+  call.synchronises = synchronises() ? 1 : 0;
 }
 
 void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
@@ -279,7 +279,7 @@ void Engine::say_some_gone() {
 }
 
 Result<void> Engine::prove(std::int64_t limit_ns) {
-  assert(meets_others());
+  assert(synchronises());
   const Plan nothing{.collective = Collective::barrier, .access = Access::mapped, .ranks = shape_.ranks};
   auto plan = upload(nothing);
   if (!plan) return std::move(plan).error();

@@ -33,7 +33,7 @@ struct EngineShape {
   /// wait long for the host: the driver may make a thread that allocates or frees memory wait for all streams.
   bool frees_late = false;
   std::shared_ptr<LaunchOrder> order = {};  ///< among other engines of the GPU; null: none
-  /// By rank of the communicator, where some are elsewhere: their areas (see MeetingMemory) at addresses of this GPU,
+  /// By rank of the communicator, where some are elsewhere: their areas (see SyncMemory) at addresses of this GPU,
   /// zeroed before any of them begins. Empty: all ranks are local, or kernels meet none; the engine makes the areas.
   std::vector<std::byte*> areas = {};
   std::vector<std::shared_ptr<const void>> held = {};  ///< what the areas lie in, and windows
@@ -208,11 +208,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
          std::shared_ptr<DeferredReleases> deferred);
   Result<void> set_up();
-  struct PlanSpot {
+  struct PlanSlice {
     std::byte* on_gpu = nullptr;
     std::byte* on_host = nullptr;  ///< pinned, from where it is copied
   };
-  Result<PlanSpot> plan_buffer(std::size_t bytes);
+  Result<PlanSlice> plan_buffer(std::size_t bytes);
   Result<void> follow_uploads(Stream stream, bool captured);
   Result<void> write(Address to, const void* from, std::size_t bytes);
   Result<void> finish_setup();
@@ -252,7 +252,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
             std::span<const device::PeerBuffers> buffers) const;
   device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
-  bool meets_others() const { return !shape_.areas.empty(); }
+  bool synchronises() const { return !shape_.areas.empty(); }
   /// Of an engine whose kernels wait for other ranks: see Quiet::Idle.
   bool is_quiet() const;
   static constexpr int slices_max = 8;  // of a reduction: each needs a table

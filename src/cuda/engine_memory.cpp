@@ -37,7 +37,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->body = kernel_for(plan, {}).body;
   // Its kernel reads no plan. So no such call waits for a copy, which kernels that wait for other ranks hold up if
   // their streams share a hardware queue.
-  if (meets_others() && made->body == device::Body::one_shot) return std::shared_ptr<const DevicePlan>(std::move(made));
+  if (synchronises() && made->body == device::Body::one_shot) return std::shared_ptr<const DevicePlan>(std::move(made));
   const std::vector<Action> actions = device_actions(plan);
   const std::size_t action_bytes = actions.size() * sizeof(Action);
   const std::size_t place_bytes = plan.places.size() * sizeof(Place);
@@ -51,12 +51,12 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   const std::byte* from_actions = reinterpret_cast<const std::byte*>(actions.data());
   const std::byte* from_places = reinterpret_cast<const std::byte*>(plan.places.data());
   if (!waits) {
-    auto spot = TUTTI_TRY(plan_buffer(bytes));
-    at = spot.on_gpu;
-    std::memcpy(spot.on_host, from_actions, action_bytes);
-    if (place_bytes > 0) std::memcpy(spot.on_host + action_bytes, from_places, place_bytes);
-    from_actions = spot.on_host;
-    from_places = spot.on_host + action_bytes;
+    auto slice = TUTTI_TRY(plan_buffer(bytes));
+    at = slice.on_gpu;
+    std::memcpy(slice.on_host, from_actions, action_bytes);
+    if (place_bytes > 0) std::memcpy(slice.on_host + action_bytes, from_places, place_bytes);
+    from_actions = slice.on_host;
+    from_places = slice.on_host + action_bytes;
   } else {
     auto memory = DeviceMemory::allocate(gpu_, bytes);
     if (!memory) return std::move(memory).error();
@@ -79,7 +79,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
 }
 
 /// Takes memory from a few large allocations that live as long as the engine.
-Result<Engine::PlanSpot> Engine::plan_buffer(std::size_t bytes) {
+Result<Engine::PlanSlice> Engine::plan_buffer(std::size_t bytes) {
   if (plan_buffers_.empty() || plan_buffer_used_ + bytes > plan_buffers_.back().memory.bytes()) {
     auto larger = TUTTI_TRY(DeviceMemory::allocate(gpu_, std::max(plan_buffer_bytes, bytes)));
     auto mirror = PinnedMemory::allocate(gpu_, larger.bytes());
@@ -88,10 +88,10 @@ Result<Engine::PlanSpot> Engine::plan_buffer(std::size_t bytes) {
     plan_buffer_used_ = 0;
   }
   const PlanBuffer& buffer = plan_buffers_.back();
-  const PlanSpot spot{.on_gpu = buffer.memory.data() + plan_buffer_used_,
-                      .on_host = buffer.mirror.host() + plan_buffer_used_};
+  const PlanSlice slice{.on_gpu = buffer.memory.data() + plan_buffer_used_,
+                        .on_host = buffer.mirror.host() + plan_buffer_used_};
   plan_buffer_used_ += round_up(bytes);
-  return spot;
+  return slice;
 }
 
 /// The copies of plans precede what `stream` gets from now on. A graph is replayed without them, so they must have

@@ -117,7 +117,7 @@ Result<void> Engine::start_pass(const Pass& pass, Stream stream) const {
   device::Call call{};
   describe(call, *pass.plan.plan, binding);
   fill_common(call, area_);
-  call.meet = 0;
+  call.synchronises = 0;
   call.checks_abort = 1;
   call.local_ranks = 1;
   call.channels = static_cast<std::uint32_t>(

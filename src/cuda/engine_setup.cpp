@@ -61,7 +61,7 @@ Result<void> Engine::set_up() {
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
                                      kernels_->blocks_max(), local)};
-  if (meets_others() && channels_ < shape_.channels_max)
+  if (synchronises() && channels_ < shape_.channels_max)
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("GPU {} holds {} blocks at once, fewer than the {} of each of {} ranks that all "
                                      "ranks agreed on",
@@ -76,9 +76,9 @@ Result<void> Engine::set_up() {
     *one = TUTTI_TRY(OwnEvent::create(gpu_));
   }
 
-  area_ = area_for(shape_.ranks, channels_, meets_others());
-  if (meets_others() && local == 1) message_area_ = message_area_for(shape_.ranks, channels_);
-  const std::size_t area_bytes = meets_others() ? 0 : round_up(area_.bytes());
+  area_ = area_for(shape_.ranks, channels_, synchronises());
+  if (synchronises() && local == 1) message_area_ = message_area_for(shape_.ranks, channels_);
+  const std::size_t area_bytes = synchronises() ? 0 : round_up(area_.bytes());
   const std::size_t link_bytes = round_up(area_.links() * sizeof(device::Link));
   const std::size_t message_link_bytes = round_up(message_area_.links() * sizeof(device::Link));
   auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes) + message_link_bytes);
@@ -88,7 +88,7 @@ Result<void> Engine::set_up() {
       gpu_, records_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord)));
 
   constexpr int usual_tables = 2 * slices_max;  // more than so many exchanges under way need more memory
-  for (int i = 0; i < usual_tables && meets_others(); ++i) {
+  for (int i = 0; i < usual_tables && synchronises(); ++i) {
     auto table = TUTTI_TRY(take_table(/*bytes=*/0, /*captured=*/false));
     tables_.push_back(std::move(table));
   }
@@ -99,20 +99,20 @@ Result<void> Engine::set_up() {
   TUTTI_TRY(gpu_->check(cleared, "cuMemsetD8Async"));
   std::vector<std::byte*> areas = shape_.areas;
   areas.resize(static_cast<std::size_t>(shape_.ranks));
-  for (std::size_t i = 0; i < local && !meets_others(); ++i)
+  for (std::size_t i = 0; i < local && !synchronises(); ++i)
     areas[static_cast<std::size_t>(shape_.local[i])] = memory_.data() + i * area_bytes;
   for (std::size_t i = 0; i < local; ++i) {
     local_ranks_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
     TUTTI_TRY(write_links(i, area_, areas, local_ranks_[i].links));
   }
   if (serves_messages()) {
-    const std::size_t offset = MeetingMemory::of(shape_.ranks).messages_offset;
+    const std::size_t offset = SyncMemory::of(shape_.ranks).messages_offset;
     for (std::byte*& area : areas)
       if (area != nullptr) area += offset;
     local_ranks_[0].message_links = reinterpret_cast<device::Link*>(memory_.data() + link_bytes);
     TUTTI_TRY(write_links(0, message_area_, areas, local_ranks_[0].message_links));
   }
-  if (meets_others() || shape_.frees_late) watch_ = Quiet::Watch(gpu_->quiet(), [this] { return is_quiet(); });
+  if (synchronises() || shape_.frees_late) watch_ = Quiet::Watch(gpu_->quiet(), [this] { return is_quiet(); });
   return finish_setup();
 }
 

@@ -74,14 +74,14 @@ Result<void> MappedBuffers::map(const OfRank& rank, std::uint32_t place, Mapped&
   return windows_ == nullptr ? Result<void>() : windows_->set(static_cast<int>(&rank - of_.data()), place, next.at);
 }
 
-Result<std::byte*> MappedBuffers::find(int rank, const SharedSpot& spot, std::size_t bytes) const {
+Result<std::byte*> MappedBuffers::find(int rank, const SharedLocation& location, std::size_t bytes) const {
   const OfRank& one = of_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(mutex_);
-  if (spot.place < one.places.size()) {
-    const Mapped& mapped = one.places[spot.place];
-    if (BufferBoard::offered(spot.version) && mapped.version == spot.version && spot.offset <= mapped.bytes &&
-        bytes <= mapped.bytes - spot.offset)
-      return mapped.at + spot.offset;
+  if (location.place < one.places.size()) {
+    const Mapped& mapped = one.places[location.place];
+    if (BufferBoard::offered(location.version) && mapped.version == location.version &&
+        location.offset <= mapped.bytes && bytes <= mapped.bytes - location.offset)
+      return mapped.at + location.offset;
   }
   return Error{.code = Code::remote, .what = "a rank named device memory that it has not offered", .peer = rank};
 }

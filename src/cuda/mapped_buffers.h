@@ -12,7 +12,7 @@
 
 namespace tutti::cuda {
 
-/// The janitor maps and unmaps; other threads look up what is mapped, which never waits for the driver.
+/// The driver thread maps and unmaps; other threads look up what is mapped, which never waits for the driver.
 class MappedBuffers {
  public:
   struct Board {
@@ -29,7 +29,7 @@ class MappedBuffers {
 
   /// The buffer of `bytes` that `rank` has named, which it does only when all ranks have mapped it. Errors: remote (the
   /// name is invalid; peer set).
-  Result<std::byte*> find(int rank, const SharedSpot& spot, std::size_t bytes) const;
+  Result<std::byte*> find(int rank, const SharedLocation& location, std::size_t bytes) const;
 
  private:
   struct Mapped {

@@ -11,7 +11,7 @@
 
 namespace tutti::cuda {
 
-/// Begins with what the start proves access by. Then follow the areas by which kernels meet (MeetingMemory), zeroed but
+/// Begins with what the start proves access by. Then follow the areas by which kernels meet (SyncMemory), zeroed but
 /// for their slots, and then room for copies of buffers that peers have not mapped yet, or cannot map.
 struct PeerArena {
   static constexpr std::size_t area_offset = 8192;

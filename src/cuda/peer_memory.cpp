@@ -55,8 +55,8 @@ Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHand
   return told(gpu, gpu.api().ipc_export(&handle, allocation.base), "cuIpcGetMemHandle");
 }
 
-Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes) {
-  MemoryLine line{.address = reinterpret_cast<std::uint64_t>(at)};
+Result<MemoryDescriptor> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes) {
+  MemoryDescriptor line{.address = reinterpret_cast<std::uint64_t>(at)};
   auto found = TUTTI_TRY(allocation_of(gpu, at, bytes));
   if (found.base == 0) return line;
   auto exported = export_memory(gpu, found, line.handle);
@@ -69,46 +69,46 @@ Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t byt
   return line;
 }
 
-PeerMapTable::Open* PeerMapTable::find(const Gpu& gpu, const IpcHandle& handle) {
+PeerMapTable::Mapped* PeerMapTable::find(const Gpu& gpu, const IpcHandle& handle) {
   const auto found = std::ranges::find_if(
-      open_, [&](const Open& one) { return one.gpu == gpu.ordinal() && same(one.handle, handle); });
-  return found == open_.end() ? nullptr : &*found;
+      mapped_, [&](const Mapped& one) { return one.gpu == gpu.ordinal() && same(one.handle, handle); });
+  return found == mapped_.end() ? nullptr : &*found;
 }
 
 Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  if (Open* const known = find(gpu, handle)) {
+  if (Mapped* const known = find(gpu, handle)) {
     if (known->id != id) return Error{.code = Code::invalid_usage, .what = "what was there before is not closed yet"};
     ++known->users;
     return known->at;
   }
-  Open made{.gpu = gpu.ordinal(), .handle = handle, .id = id, .users = 1};
+  Mapped made{.gpu = gpu.ordinal(), .handle = handle, .id = id, .users = 1};
   const HeldStdio held;
   const Status opened = gpu.api().ipc_open(&made.at, handle, ipc_lazy_peer_access);
   TUTTI_TRY(gpu.check(opened, "cuIpcOpenMemHandle"));
-  open_.push_back(made);
+  mapped_.push_back(made);
   return made.at;
 }
 
 void PeerMapTable::close(const SharedGpu& gpu, const IpcHandle& handle) {
   {
     const std::lock_guard lock(mutex_);
-    Open* const known = find(*gpu, handle);
+    Mapped* const known = find(*gpu, handle);
     if (known == nullptr || --known->users > 0) return;
   }
   gpu->quiet().give_back([this, gpu, handle] {
     const auto current = Current::enter(*gpu);
     const std::lock_guard lock(mutex_);
-    Open* const known = find(*gpu, handle);
+    Mapped* const known = find(*gpu, handle);
     if (known == nullptr || known->users > 0) return;  // closed by now, or opened again
     if (current) (void)gpu->api().ipc_close(known->at);
-    open_.erase(open_.begin() + (known - open_.data()));
+    mapped_.erase(mapped_.begin() + (known - mapped_.data()));
   });
 }
 
 bool PeerMapTable::is_closing(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  const Open* const known = find(gpu, handle);
+  const Mapped* const known = find(gpu, handle);
   return known != nullptr && known->id != id;
 }
 

@@ -10,7 +10,7 @@
 namespace tutti::cuda {
 
 /// Describes a buffer in GPU memory to other ranks of the host. All zero: no buffer.
-struct MemoryLine {
+struct MemoryDescriptor {
   IpcHandle handle{};
   std::uint64_t id = 0;        ///< of the allocation; unique in the owner's process for its lifetime
   std::uint64_t bytes = 0;     ///< of the whole allocation
@@ -37,7 +37,7 @@ Result<bool> exists(const Gpu& gpu, const Allocation& allocation);
 /// False: the driver cannot export it (memory of pools). As allocation_of.
 Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHandle& handle);
 /// All of the above for one buffer.
-Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes);
+Result<MemoryDescriptor> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes);
 
 /// All mappings of the ranks of a process, counted because a process may open a handle only once. Thread-safe.
 class PeerMapTable {
@@ -51,16 +51,16 @@ class PeerMapTable {
   bool is_closing(const Gpu& gpu, const IpcHandle& handle, std::uint64_t id);
 
  private:
-  struct Open {
+  struct Mapped {
     Ordinal gpu = 0;
     IpcHandle handle{};
     std::uint64_t id = 0;
     Address at = 0;
     int users = 0;  ///< 0: to be closed
   };
-  Open* find(const Gpu& gpu, const IpcHandle& handle);
+  Mapped* find(const Gpu& gpu, const IpcHandle& handle);
   std::mutex mutex_;
-  std::vector<Open> open_;
+  std::vector<Mapped> mapped_;
 };
 
 /// An allocation of another process, mapped at least as long as this object lives. No kernel that uses it may still run

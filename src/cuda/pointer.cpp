@@ -22,7 +22,7 @@ std::string_view name(MemoryKind kind) {
 
 /// Errors: invalid_argument (memory of another GPU), cuda.
 Result<MemoryKind> kind_of(const Gpu& gpu, const void* pointer, std::string_view argument) {
-  auto facts = TUTTI_TRY(look_at(gpu.driver(), pointer));
+  auto facts = TUTTI_TRY(query_pointer(gpu.driver(), pointer));
   if (facts.kind == MemoryKind::device && facts.device != gpu.ordinal())
     return refused(fmt::format("{} is memory of GPU {}, but this rank of the communicator is on GPU {}", argument,
                                facts.device, gpu.ordinal()));
@@ -31,7 +31,7 @@ Result<MemoryKind> kind_of(const Gpu& gpu, const void* pointer, std::string_view
 
 }  // namespace
 
-Result<PointerFacts> look_at(const Driver& driver, const void* pointer) {
+Result<PointerFacts> query_pointer(const Driver& driver, const void* pointer) {
   unsigned type = 0;
   unsigned managed = 0;  // the driver writes one byte or four
   int device = -1;

@@ -15,7 +15,7 @@ struct PointerFacts {
 };
 
 /// Memory unknown to the driver counts as host memory. Errors: cuda.
-Result<PointerFacts> look_at(const Driver& driver, const void* pointer);
+Result<PointerFacts> query_pointer(const Driver& driver, const void* pointer);
 
 /// Whether the non-null buffers of a call are memory of `gpu` (true) or of the host (false).
 /// Errors: invalid_argument (one buffer of each kind; memory of another GPU), cuda.

@@ -50,10 +50,10 @@ void SharedBuffers::withdraw(std::uint32_t place) {
 SharedBuffer SharedBuffers::use(std::uint32_t place, const std::byte* at) {
   Own& own = own_[place];
   own.used = ++uses_;
-  return {.spot = {.place = place,
-                   .version = board_.places[place].version.load(std::memory_order_relaxed),
-                   .offset = reinterpret_cast<Address>(at) - own.allocation.base,
-                   .address = reinterpret_cast<std::uint64_t>(at)},
+  return {.location = {.place = place,
+                       .version = board_.places[place].version.load(std::memory_order_relaxed),
+                       .offset = reinterpret_cast<Address>(at) - own.allocation.base,
+                       .address = reinterpret_cast<std::uint64_t>(at)},
           .use = BufferUse(own.users)};
 }
 
@@ -90,7 +90,7 @@ Result<std::optional<SharedBuffer>> SharedBuffers::offer(const std::byte* at, st
   return std::optional(use(*place, at));
 }
 
-/// The driver is asked without the lock: it may let the janitor wait, and the thread that makes calls must not.
+/// The driver is asked without the lock: it may let the driver thread wait, and the thread that makes calls must not.
 Result<void> SharedBuffers::retire_freed() {
   std::vector<std::pair<std::uint32_t, Allocation>> offered;
   {

@@ -33,11 +33,11 @@ class BufferUse {
 
 /// A buffer in an offered allocation.
 struct SharedBuffer {
-  SharedSpot spot;
+  SharedLocation location;
   BufferUse use;
 };
 
-/// One thread makes calls and another, the janitor, retires; both may be inside at once.
+/// One thread makes calls and another, the driver thread, retires; both may be inside at once.
 class SharedBuffers {
  public:
   /// `audience`: how many ranks answer. `failed`: nothing is withdrawn any more, as peers may still
@@ -51,11 +51,15 @@ class SharedBuffers {
   /// exported (`possible` is then false), or no place is free now; try again later. Errors: cuda (sticky errors only).
   Result<std::optional<SharedBuffer>> offer(const std::byte* at, std::size_t bytes, bool& possible);
   /// Whether all other ranks have mapped the buffer's allocation.
-  bool mapped(const SharedBuffer& buffer) const { return answered(buffer.spot.place) && !refused(buffer.spot.place); }
+  bool mapped(const SharedBuffer& buffer) const {
+    return answered(buffer.location.place) && !refused(buffer.location.place);
+  }
   /// Whether one of them cannot.
-  bool refused(const SharedBuffer& buffer) const { return answered(buffer.spot.place) && refused(buffer.spot.place); }
+  bool refused(const SharedBuffer& buffer) const {
+    return answered(buffer.location.place) && refused(buffer.location.place);
+  }
 
-  // ---- The janitor; the context must be current ----
+  // ---- The driver thread; the context must be current ----
 
   /// Withdraws allocations that were freed, or that a peer could not map. Errors: cuda (sticky errors only).
   Result<void> retire_freed();

@@ -12,8 +12,8 @@ static_assert(device::sources_max == limits::sources_max);
 namespace {
 
 /// Verbs that threads of a block may carry out concurrently, each thread for another peer.
-bool goes_together(Verb verb) {
-  return verb != Verb::copy && verb != Verb::reduce && verb != Verb::wait_line;
+bool runs_parallel(Verb verb) {
+  return verb != Verb::copy && verb != Verb::reduce && verb != Verb::wait_descriptor;
 }
 
 /// The only pass of a plan; null if there is none, if there are several, or if the plan has verbs other than `others`
@@ -37,7 +37,7 @@ bool reads_all(const Plan& plan, const Action& pass, Where theirs, std::uint32_t
     const bool own = rank == plan.rank;
     if (place.where != (own ? Where::input : theirs) || place.block != block || (!own && place.peer != rank))
       return false;
-    if ((place.leaf != 0) != (place.where != Where::peer_line)) return false;
+    if ((place.contribution != 0) != (place.where != Where::peer_payload)) return false;
   }
   return true;
 }
@@ -62,8 +62,8 @@ bool is_two_shot(const Plan& plan) {
 /// Whether every rank gets all whole inputs and reduces them itself.
 bool is_one_shot(const Plan& plan) {
   if (plan.collective != Collective::all_reduce || plan.access != Access::in_line || plan.parts != 1) return false;
-  const Action* const pass = only_pass(plan, {Verb::wait_line});
-  if (pass == nullptr || pass->last == 0 || !reads_all(plan, *pass, Where::peer_line, 0)) return false;
+  const Action* const pass = only_pass(plan, {Verb::wait_descriptor});
+  if (pass == nullptr || pass->last == 0 || !reads_all(plan, *pass, Where::peer_payload, 0)) return false;
   const auto to = plan.destinations(*pass);
   return to.size() == 1 && to[0] == Place{.where = Where::output};
 }
@@ -109,9 +109,9 @@ std::vector<Action> device_actions(const Plan& plan) {
                          actions.begin() + static_cast<std::ptrdiff_t>(end),
                          [peer](const Action& a) { return a.peer == peer; });
     };
-    if (goes_together(actions[i].verb))
+    if (runs_parallel(actions[i].verb))
       while (end < actions.size() && actions[end].verb == actions[i].verb && !met(actions[end].peer)) ++end;
-    for (; i < end; ++i) actions[i].together = static_cast<std::uint32_t>(end - i);
+    for (; i < end; ++i) actions[i].parallel = static_cast<std::uint32_t>(end - i);
   }
   return actions;
 }

@@ -20,7 +20,7 @@ void share(Split& split, int channels, std::size_t bytes_min);
 void share_slots(Split& split, int channels, std::size_t bytes_min, std::size_t slot_bytes, int items);
 
 /// The actions of `plan` as kernels take them: each has the number of actions from it on that may be carried out
-/// together (Action::together). Places are uploaded unchanged.
+/// parallel (Action::parallel). Places are uploaded unchanged.
 std::vector<Action> device_actions(const Plan& plan);
 
 /// Fills in the part of `call` that is equal on all ranks of a launch: cut (from the binding's split), type, operator.

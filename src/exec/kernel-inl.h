@@ -23,14 +23,14 @@ namespace HWY_NAMESPACE {
 
 /// plain: combines the sources as they are; divides: then divides, of inputs alone; scales: a pre-multiplied sum;
 /// weighted: of an average of floats, see kernels/ops.h.
-enum class Way { plain, divides, scales, weighted };
+enum class Scaling { plain, divides, scales, weighted };
 
 /// The work of a kernel, except for the number of operands.
-template <class Type, class Operator, Way way_of_it>
+template <class Type, class Operator, Scaling its_scaling>
 struct Work {
   using T = Type;
   using Op = Operator;
-  static constexpr Way way = way_of_it;
+  static constexpr Scaling scaling = its_scaling;
 };
 
 #if HWY_TARGET == HWY_SCALAR
@@ -45,11 +45,11 @@ void kernel(const KernelArgs& args) {
       T value, factor;
       std::memcpy(&value, source.at + at, sizeof value);
       std::memcpy(&factor, &source.scalar, sizeof factor);
-      return W::way == Way::scales && source.scaled ? scale(value, factor) : value;
+      return W::scaling == Scaling::scales && source.scaled ? scale(value, factor) : value;
     };
     const int sources = static_cast<int>(args.sources_count);
     T result;
-    if constexpr (W::way == Way::weighted) {
+    if constexpr (W::scaling == Scaling::weighted) {
       const auto weight_of = [&args](int i) {
         Accumulate<T> factor;
         std::memcpy(&factor, &args.sources[i].scalar, sizeof factor);
@@ -140,7 +140,7 @@ HWY_INLINE typename Codec<typename W::T>::V load_vector(const Source& source, st
 template <class W>
 HWY_INLINE hn::TFromD<typename Codec<typename W::T>::D> weight_of(const Source& source) {
   hn::TFromD<typename Codec<typename W::T>::D> weight = 1;
-  if constexpr (W::way == Way::weighted) std::memcpy(&weight, &source.scalar, sizeof weight);
+  if constexpr (W::scaling == Scaling::weighted) std::memcpy(&weight, &source.scalar, sizeof weight);
   return weight;
 }
 
@@ -162,7 +162,7 @@ HWY_INLINE V finish(const KernelArgs& args, V sum) {
   using T = typename W::T;
   const typename Codec<T>::D d;
   using A = hn::TFromD<decltype(d)>;
-  if constexpr (W::way == Way::weighted) {
+  if constexpr (W::scaling == Scaling::weighted) {
     const bool last = args.divisor != 1;
     sum = last ? divide_lanes(d, sum, args.divisor) : hn::Mul(sum, hn::Set(d, power_of_two<A>(-args.halvings)));
     return within_range_lanes<T>(d, sum, A{1});
@@ -189,7 +189,7 @@ HWY_NOINLINE V average_again(const KernelArgs& args, std::size_t at, int i, std:
 }
 
 template <class W>
-inline constexpr bool ends_average = W::way == Way::weighted || W::way == Way::divides;
+inline constexpr bool ends_average = W::scaling == Scaling::weighted || W::scaling == Scaling::divides;
 
 /// What becomes of vector i of the sums.
 template <class W, bool Partial, class V>
@@ -214,12 +214,12 @@ HWY_INLINE void step(const KernelArgs& args, std::size_t at, std::size_t some) {
   const typename C::Packed packed;
   const auto load = [=](const Source& source, int i) HWY_ATTR {
     auto value = load_vector<W, Partial>(source, at, i, some);
-    if (W::way == Way::scales && source.scaled) {
+    if (W::scaling == Scaling::scales && source.scaled) {
       Lane factor;
       std::memcpy(&factor, &source.scalar, sizeof factor);
       value = C::decode(C::encode(combine<Prod>(d, value, C::decode(hn::Set(packed, factor)))));
     }
-    if constexpr (W::way == Way::weighted) value = hn::Mul(value, hn::Set(d, weight_of<W>(source)));
+    if constexpr (W::scaling == Scaling::weighted) value = hn::Mul(value, hn::Set(d, weight_of<W>(source)));
     return value;
   };
 
@@ -292,19 +292,20 @@ void kernel(const KernelArgs& args) {
 /// Kernels of one type, in the order of ReduceOp.
 template <class T>
 inline constexpr std::array<Kernel, device_op_count> kernels_of = {
-    &kernel<Work<T, Sum, Way::plain>>, &kernel<Work<T, Prod, Way::plain>>,  &kernel<Work<T, Max, Way::plain>>,
-    &kernel<Work<T, Min, Way::plain>>, &kernel<Work<T, Sum, Way::divides>>, &kernel<Work<T, Sum, Way::scales>>};
+    &kernel<Work<T, Sum, Scaling::plain>>,   &kernel<Work<T, Prod, Scaling::plain>>,
+    &kernel<Work<T, Max, Scaling::plain>>,   &kernel<Work<T, Min, Scaling::plain>>,
+    &kernel<Work<T, Sum, Scaling::divides>>, &kernel<Work<T, Sum, Scaling::scales>>};
 
 /// Of floats.
 template <class T>
-inline constexpr Kernel weighted_kernel_of = &kernel<Work<T, Sum, Way::weighted>>;
+inline constexpr Kernel weighted_kernel_of = &kernel<Work<T, Sum, Scaling::weighted>>;
 
 /// Of an unsigned type, in the order of ReduceOp from bit_and on.
 template <class T>
 inline constexpr std::array<Kernel, 6> bit_kernels_of = {
-    &kernel<Work<T, BitAnd, Way::plain>>,    &kernel<Work<T, BitOr, Way::plain>>,
-    &kernel<Work<T, BitXor, Way::plain>>,    &kernel<Work<T, LogicalAnd, Way::plain>>,
-    &kernel<Work<T, LogicalOr, Way::plain>>, &kernel<Work<T, LogicalXor, Way::plain>>};
+    &kernel<Work<T, BitAnd, Scaling::plain>>,    &kernel<Work<T, BitOr, Scaling::plain>>,
+    &kernel<Work<T, BitXor, Scaling::plain>>,    &kernel<Work<T, LogicalAnd, Scaling::plain>>,
+    &kernel<Work<T, LogicalOr, Scaling::plain>>, &kernel<Work<T, LogicalXor, Scaling::plain>>};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tutti

@@ -28,7 +28,7 @@ void Channel::reserve(int ranks) {
   inviting.peers.reserve(n);
 }
 
-Run::Run(const Plan& plan, const Binding& binding, const Links& links)
+Run::Run(const Plan& plan, const Binding& binding, const RunContext& links)
     : plan_(&plan), binding_(&binding), links_(links) {
   const std::size_t tiles = binding.split.tiles();
   assert(!links.channels.empty() && (plan.access == Access::slots || tiles == 1));
@@ -80,11 +80,11 @@ void Run::set_loops() {
       loops_ = &rules().loops;
       loop_footprint_ = LoopFootprints::nearest(footprint);
     }
-    if (plan_->access == Access::cma && footprint >= HandedFootprints::bytes_min)
-      handed_loop_ = rules().loops.handed[HandedFootprints::nearest(footprint)];
+    if (plan_->access == Access::cma && footprint >= PulledFootprints::bytes_min)
+      pulled_loop_ = rules().loops.pulled[PulledFootprints::nearest(footprint)];
   }
   const bool streams = plan_->access == Access::slots && rules().streamed_bytes <= binding.split.stride();
-  always_plain_ = loops_ == nullptr && !handed_loop_ && loop_ == Loop::plain && !streams;
+  always_plain_ = loops_ == nullptr && !pulled_loop_ && loop_ == Loop::plain && !streams;
 }
 
 Result<Progress> Run::advance() {
@@ -207,7 +207,7 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
     case Verb::reduce: return pass(channel, state, action, budget);
     case Verb::acquire: return acquire(channel, state, action);
     case Verb::peek: return peek(channel, state, action);
-    case Verb::wait_line: return wait_line(channel, action);
+    case Verb::wait_descriptor: return wait_descriptor(channel, action);
     case Verb::wait: return channel.signals[peer].take();
     case Verb::signal:
       channel.signals[peer].raise();
@@ -274,18 +274,18 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
   return true;
 }
 
-Result<bool> Run::wait_line(Channel& channel, const Action& action) {
-  auto descriptor = links_.lines->open(action.peer, binding_->sequence);
+Result<bool> Run::wait_descriptor(Channel& channel, const Action& action) {
+  auto descriptor = links_.descriptors->open(action.peer, binding_->sequence);
   if (!descriptor) return std::move(descriptor).error().at_peer(action.peer);
   if (*descriptor == nullptr) return false;
   const int groups = input_groups(plan_->collective, plan_->ranks, action.peer, plan_->root);
   const std::size_t bytes = static_cast<std::size_t>(groups) * binding_->split.group_bytes();
-  assert(bytes <= links_.lines->payload_bytes());
-  channel.open[action.peer].line = links_.lines->payload(action.peer, binding_->sequence, bytes);
+  assert(bytes <= links_.descriptors->payload_bytes());
+  channel.open[action.peer].line = links_.descriptors->payload(action.peer, binding_->sequence, bytes);
   return true;
 }
 
-Run::Spot Run::waiting_for() const {
+Run::Position Run::waiting_for() const {
   for (int channel = 0; channel < channels_; ++channel) {
     const ChannelState& state = state_[static_cast<std::size_t>(channel)];
     if (state.finished || state.action >= plan_->actions.size()) continue;

@@ -30,7 +30,7 @@ struct Channel {
 
   /// The messages that the run has open towards a peer on this channel. Kept here, not in the run, so that a call
   /// allocates nothing.
-  struct Open {
+  struct OpenMessages {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
@@ -39,7 +39,7 @@ struct Channel {
     /// by item of `reading`: where the block lies if the peer has offered it
     std::vector<OfferedBlock> offered;
   };
-  std::vector<Open> open;
+  std::vector<OpenMessages> open;
   std::vector<std::uint16_t> unsent;     ///< peers with messages that wait for a flush, or with an offered part of one
   std::vector<std::uint16_t> undrained;  ///< peers of whose messages the end, which nobody needs, is still to be read
   /// What a run that invites has told peers so far: the next invitation is number `next` of the plan's, for `tile`.
@@ -52,9 +52,9 @@ struct Channel {
   PullBuffer bounce;  ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
 
   /// False where nothing can have come from `peer`, and the receiver's peek would have to open the connection.
-  bool can_have_come(int peer) const {
+  bool may_have_arrived(int peer) const {
     const auto& connection = connections[static_cast<std::size_t>(peer)];
-    return !connection || connection->can_have_come();
+    return !connection || connection->may_have_arrived();
   }
 
   /// Makes space for `ranks` peers, none connected.
@@ -76,10 +76,10 @@ struct PassRules {
 };
 
 /// Everything that a run uses of its communicator.
-struct Links {
+struct RunContext {
   std::span<Channel> channels;
-  CallDescriptors* lines = nullptr;      ///< Access::in_line only
-  std::span<Doorbell* const> doorbells;  ///< by rank; rung after a signal
+  CallDescriptors* descriptors = nullptr;  ///< Access::in_line only
+  std::span<Doorbell* const> doorbells;    ///< by rank; rung after a signal
   System* system = nullptr;
   bool oversubscribed = false;       ///< see Doorbell
   bool opens = false;                ///< some connections open when they are first needed
@@ -91,7 +91,7 @@ enum class Progress { blocked, moved, done };
 class Run {
  public:
   /// All arguments must outlive the run. Uses min(channels, tiles) channels; plans without slots use one.
-  Run(const Plan& plan, const Binding& binding, const Links& links);
+  Run(const Plan& plan, const Binding& binding, const RunContext& links);
 
   /// Does the work that can be done without waiting, at most about a megabyte. Done only once all sent messages have
   /// left this process. Errors carry peer, channel and step.
@@ -102,13 +102,13 @@ class Run {
   void poll_set(std::vector<PollItem>& items) const;
 
   /// The position of the run, for stall reports: the first blocked channel, the peer that it waits for, and the step.
-  struct Spot {
+  struct Position {
     int peer = -1;
     int channel = 0;
     int step = 0;
     Verb verb = Verb::copy;
   };
-  Spot waiting_for() const;
+  Position waiting_for() const;
 
  private:
   struct ChannelState {
@@ -132,7 +132,7 @@ class Run {
   Result<bool> act(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
   Result<bool> acquire(Channel& channel, const ChannelState& state, const Action& action);
   Result<bool> peek(Channel& channel, const ChannelState& state, const Action& action);
-  Result<bool> wait_line(Channel& channel, const Action& action);
+  Result<bool> wait_descriptor(Channel& channel, const Action& action);
 
   Result<bool> pass(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
   Result<void> move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece);
@@ -175,7 +175,7 @@ class Run {
   bool copies_one(const Action& action) const;
   ForeignProcess process_of(const Channel& channel, const Place& place) const;
   bool pulls(const Channel& channel, const Action& action) const;
-  bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
+  bool scales(const Place& place) const { return scales_ && place.contribution != 0; }
   const PassRules& rules() const;
   void set_loops();
   bool writes_messages(const Action& action) const;
@@ -183,7 +183,7 @@ class Run {
 
   const Plan* plan_;
   const Binding* binding_;
-  Links links_;
+  RunContext links_;
   int channels_ = 1;
   int unopened_ = std::numeric_limits<int>::max();
   int first_channel_ = 0;       // the next advance begins here, so that no channel uses up the whole budget
@@ -196,7 +196,7 @@ class Run {
   Loop loop_ = Loop::plain;           // of all passes that write results, unless loops_ is set
   const LoopTable* loops_ = nullptr;  // of passes that write results
   std::size_t loop_footprint_ = 0;    // index into LoopFootprints
-  std::optional<Loop> handed_loop_;   // of sums that peers copy by CMA, if measured
+  std::optional<Loop> pulled_loop_;   // of sums that peers copy by CMA, if measured
   bool direct_ = false;               // blocks are large enough to send from and receive into the call's buffers
   bool invites_ = false;              // peers are told where their messages may be written
   std::array<ChannelState, limits::channels_max> state_;  // only entries of used channels are initialised

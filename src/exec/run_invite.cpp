@@ -10,7 +10,7 @@ void Run::begin_to_invite() {
   for (std::size_t i = 0; i < static_cast<std::size_t>(channels_); ++i) {
     links_.channels[i].inviting.tile = i;
     links_.channels[i].inviting.next = 0;
-    for (Channel::Open& open : links_.channels[i].open) open.taken = 0;
+    for (Channel::OpenMessages& open : links_.channels[i].open) open.taken = 0;
   }
 }
 
@@ -31,7 +31,7 @@ Invited Run::invite_one(Channel& channel, const ChannelState& state, std::size_t
   const Invitation& next = plan_->invitations.all[channel.inviting.next];
   const Action& action = plan_->actions[next.pass];
   const std::size_t tile = channel.inviting.tile;
-  Channel::Open& open = channel.open[next.peer];
+  Channel::OpenMessages& open = channel.open[next.peer];
   const std::uint64_t turn = (tile - index) / static_cast<std::size_t>(channels_);
   const std::uint64_t number = turn * plan_->invitations.messages[next.peer] + next.number;
   const bool is_now = tile == state.tile;

@@ -227,7 +227,7 @@ std::size_t Run::begin_of(const Place& place) const {
     case Where::slot:
     case Where::peer_input:
     case Where::peer_output:
-    case Where::peer_line: break;
+    case Where::peer_payload: break;
   }
   return 0;
 }
@@ -237,7 +237,7 @@ const std::byte* Run::source_of(const Channel& channel, const Place& place, cons
   switch (place.where) {
     case Where::input: return in_buffer(place, readable(binding_->input), piece);
     case Where::peer_input: return in_buffer(place, binding_->peers[place.peer].input, piece);
-    case Where::peer_line: return in_buffer(place, readable(channel.open[place.peer].line), piece);
+    case Where::peer_payload: return in_buffer(place, readable(channel.open[place.peer].line), piece);
     case Where::slot: {
       const auto& open = channel.open[place.peer];
       if (!open.offered.empty() && open.offered[place.block].at.data() != nullptr)
@@ -267,7 +267,7 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
     }
     case Where::input:
     case Where::peer_input:
-    case Where::peer_line: break;
+    case Where::peer_payload: break;
   }
   assert(false && "a place that is only read");
   return nullptr;
@@ -282,7 +282,7 @@ Loop Run::loop_of(const Action& action, const Piece& piece) const {
   if (piece.count * binding_->split.element_bytes() >= rules().streamed_bytes && writes_messages(action))
     return Loop::nontemporal;
   if (!writes_results(*plan_, action)) return Loop::plain;
-  if (handed_loop_ && makes_handed_sums(*plan_, action)) return *handed_loop_;
+  if (pulled_loop_ && makes_pulled_sums(*plan_, action)) return *pulled_loop_;
   if (loops_ == nullptr) return loop_;
   const bool own = !is_far(plan_->sources(action)[0]);
   return loops_->at(pass_class(action.sources, action.destinations, own), loop_footprint_);

@@ -17,7 +17,7 @@ struct Move {
 };
 
 /// The position of an instruction in the file. `line` is 0 for formats that identify positions by names instead.
-struct Place {
+struct FilePosition {
   int line = 0;
   Rank rank = 0;
   int channel = 0;  ///< of that rank
@@ -27,7 +27,7 @@ struct Place {
 /// Its moves are made one after another.
 struct Instruction {
   int channel = 0;  ///< counted over all ranks
-  Place place;
+  FilePosition place;
   std::vector<Move> moves = {};
   std::vector<int> after = {};   ///< instructions whose effects it sees
   std::vector<int> behind = {};  ///< instructions it waits for, without a guarantee about memory
@@ -40,7 +40,7 @@ struct ChannelProgram {
   int channels = 0;
   std::vector<Instruction> instructions = {};
   std::vector<char> in_flight = {};  ///< by cell: it represents a message between its send and its receive
-  std::string (*where)(const Place&) = nullptr;
+  std::string (*where)(const FilePosition&) = nullptr;
 
   std::string where_of(int instruction) const {
     return where(instructions[static_cast<std::size_t>(instruction)].place);

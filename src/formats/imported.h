@@ -16,7 +16,7 @@ struct Imported {
     int step = 0;
     Rank to = 0;
     Ref dst;
-    Place place;
+    FilePosition place;
   };
 
   std::string name;
@@ -24,7 +24,7 @@ struct Imported {
   std::uint64_t bytes_min = 0;  ///< of calls that the file is intended for: the largest buffer of a rank
   std::uint64_t bytes_max = ~std::uint64_t{0};
   std::vector<Origin> origins = {};  ///< in the order of steps
-  std::string (*where)(const Place&) = nullptr;
+  std::string (*where)(const FilePosition&) = nullptr;
 };
 
 /// A schedule with the same transfers as the program. The timing in the instructions is dropped, except where results

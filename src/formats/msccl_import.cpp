@@ -16,7 +16,7 @@ namespace {
 
 constexpr int copies = -1;  // channel of a place: not a thread block, but the copies of a gpu
 
-std::string where(const Place& place) {
+std::string where(const FilePosition& place) {
   if (place.channel == copies) return fmt::format("line {}, gpu {}, copy {}", place.line, place.rank, place.step);
   return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.channel, place.step);
 }
@@ -54,7 +54,7 @@ class Import {
     moves.push_back({.sources = std::move(sources), .destination = destination});
   }
   Cell cell(Rank rank, Ref ref, int chunk) const { return program_.memory.cell(rank, ref.buffer, ref.block + chunk); }
-  Place place(const MscclStep& step, Rank rank, int channel, int number) const {
+  FilePosition place(const MscclStep& step, Rank rank, int channel, int number) const {
     return {.line = step.line, .rank = rank, .channel = channel, .step = number};
   }
 
@@ -161,7 +161,7 @@ Result<void> Import::check_chunks() {
 Result<void> Import::match() {
   struct Sender {
     int step;  // counted over all ranks
-    Place place;
+    FilePosition place;
     int count;
   };
   std::map<Connection, std::vector<Sender>> senders, receivers;

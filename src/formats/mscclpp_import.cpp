@@ -21,7 +21,7 @@ namespace {
 
 constexpr int shown_max = 40;
 
-std::string where(const Place& place) {
+std::string where(const FilePosition& place) {
   return fmt::format("gpus[{}].threadblocks[{}].ops[{}]", place.rank, place.channel, place.step);
 }
 
@@ -321,7 +321,7 @@ void Import::refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, c
 }
 
 /// All of the rank's thread blocks that name the barrier arrive before any of them continues.
-void Import::barrier(const JsonAt& at, const Place& place) {
+void Import::barrier(const JsonAt& at, const FilePosition& place) {
   const int id = reader_.number(reader_.member(at, "barrier_id"), 0, chunks_max);
   const JsonAt count_at = reader_.member(at, "num_threadblocks");
   const int count = reader_.number(count_at, 1, channels_max);
@@ -371,7 +371,7 @@ Result<void> Import::join_barriers() {
           program_.where_of(barrier.entries[0]),
           fmt::format("the barrier is for {} thread blocks, and {} come", barrier.expected, barrier.entries.size()));
     const int hub = static_cast<int>(program_.instructions.size());
-    const Place place = program_.instructions[index(barrier.entries[0])].place;
+    const FilePosition place = program_.instructions[index(barrier.entries[0])].place;
     program_.instructions.push_back({.channel = program_.channels++, .place = place, .after = barrier.entries});
     for (const int exit : barrier.exits) program_.instructions[index(exit)].after.push_back(hub);
   }

@@ -35,7 +35,8 @@ Result<void> GpuCall::arrive() {
   if (request_.layout) {
     exchange(offer);
   } else {
-    plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
+    plan_ = plan_on_gpu(communicator_, request_,
+                        launch_group().is_single_launch() ? Waiting::in_launch : Waiting::by_flags);
     if (plan_->plan.access == Access::slots && gpu_context(communicator_)->may_use_windows(request_))
       TUTTI_TRY(offer_windows(offer));
     const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;

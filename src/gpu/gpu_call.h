@@ -50,18 +50,18 @@ class GpuCall final : public Operation {
 /// A request carried out on `stream` by a kernel of the ranks that share a GPU.
 class KernelCall final : public DeviceCall {
  public:
-  /// `whole`: the kernels of all ranks are launched together.
-  KernelCall(cuda::Stream stream, bool whole) : stream_(stream), whole_(whole) {}
+  /// `single_launch`: the kernels of all ranks are launched together.
+  KernelCall(cuda::Stream stream, bool single_launch) : stream_(stream), single_launch_(single_launch) {}
 
   void make(HeldOperation& made, Communicator& communicator, Request& request) override {
     made.emplace<GpuCall>(communicator, request, stream_);
   }
   bool through_host() const override { return false; }
-  bool takes_turn() const override { return whole_; }
+  bool takes_turn() const override { return single_launch_; }
 
  private:
   cuda::Stream stream_;
-  bool whole_;
+  bool single_launch_;
 };
 
 }  // namespace tutti

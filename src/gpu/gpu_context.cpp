@@ -46,16 +46,16 @@ bool goes_by_peers(const Communicator& communicator) {
 }
 
 /// At the end of the ranks' boards.
-template <class Ways>
-std::vector<Ways*> ways_of(const Membership& members, std::size_t offset) {
-  std::vector<Ways*> ways;
-  for (const Peer& peer : members.peers) ways.push_back(reinterpret_cast<Ways*>(peer.area.device_board() + offset));
-  return ways;
+template <class History>
+std::vector<History*> histories_of(const Membership& members, std::size_t offset) {
+  std::vector<History*> paths;
+  for (const Peer& peer : members.peers) paths.push_back(reinterpret_cast<History*>(peer.area.device_board() + offset));
+  return paths;
 }
-constexpr std::size_t call_ways_offset = RankArea::device_board_bytes - limits::line_bytes;
-constexpr std::size_t message_ways_offset = call_ways_offset - sizeof(MessageWays);
-static_assert(sizeof(CallWays) <= limits::line_bytes && sizeof(cuda::BufferBoard) <= message_ways_offset);
-static_assert(MessageWays::ranks_max == device::ranks_max);
+constexpr std::size_t call_paths_offset = RankArea::device_board_bytes - limits::line_bytes;
+constexpr std::size_t message_paths_offset = call_paths_offset - sizeof(MessagePathHistory);
+static_assert(sizeof(PathHistory) <= limits::line_bytes && sizeof(cuda::BufferBoard) <= message_paths_offset);
+static_assert(MessagePathHistory::ranks_max == device::ranks_max);
 
 /// GPUs have numbers from 1 in the ranks' areas.
 cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
@@ -124,13 +124,13 @@ void GpuContext::abort() {
 std::optional<Error> GpuContext::trouble() const {
   if (sharing)
     if (auto met = sharing->trouble()) return met;
-  if (auto differs = different_ways()) return differs;
+  if (auto differs = different_paths()) return differs;
   return launch_group ? launch_group->trouble() : std::nullopt;
 }
 
 void GpuContext::note_kernel() {
-  if (ways_.empty()) return;
-  CallWays& own = *ways_[static_cast<std::size_t>(rank_)];
+  if (paths_.empty()) return;
+  PathHistory& own = *paths_[static_cast<std::size_t>(rank_)];
   if (launch_group->has_captured())
     own.stop();
   else
@@ -138,20 +138,20 @@ void GpuContext::note_kernel() {
 }
 
 void GpuContext::note_message(const PeerRequest& request, bool by_host) {
-  if (message_ways_.empty() || request.peer == rank_) return;
-  message_ways_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).add(by_host);
+  if (message_paths_.empty() || request.peer == rank_) return;
+  message_paths_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).add(by_host);
 }
 
 void GpuContext::note_launched(const PeerRequest& request) {
-  if (message_ways_.empty() || request.peer == rank_ || !launch_group->has_captured()) return;
-  message_ways_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).stop();
+  if (message_paths_.empty() || request.peer == rank_ || !launch_group->has_captured()) return;
+  message_paths_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).stop();
 }
 
 /// Of messages to `peer`, or from it.
-std::optional<Error> GpuContext::different_message_ways(Rank peer, bool send) const {
-  const CallWays& own = message_ways_[static_cast<std::size_t>(rank_)]->of(send, peer);
-  const CallWays& theirs = message_ways_[static_cast<std::size_t>(peer)]->of(!send, rank_);
-  const auto message = CallWays::difference(own, theirs);
+std::optional<Error> GpuContext::different_message_paths(Rank peer, bool send) const {
+  const PathHistory& own = message_paths_[static_cast<std::size_t>(rank_)]->of(send, peer);
+  const PathHistory& theirs = message_paths_[static_cast<std::size_t>(peer)]->of(!send, rank_);
+  const auto message = PathHistory::difference(own, theirs);
   if (!message) return std::nullopt;
   const bool sender_by_host = (send ? own : theirs).by_host(*message);
   const auto memory = [](bool by_host) { return by_host ? "host memory" : "device memory"; };
@@ -163,13 +163,13 @@ std::optional<Error> GpuContext::different_message_ways(Rank peer, bool send) co
                .peer = peer};
 }
 
-std::optional<Error> GpuContext::different_ways() const {
-  for (Rank peer = 0; peer < static_cast<Rank>(message_ways_.size()); ++peer)
+std::optional<Error> GpuContext::different_paths() const {
+  for (Rank peer = 0; peer < static_cast<Rank>(message_paths_.size()); ++peer)
     for (const bool send : {true, false})
-      if (auto differs = different_message_ways(peer, send)) return differs;
-  for (std::size_t peer = 0; peer < ways_.size(); ++peer) {
-    const CallWays& own = *ways_[static_cast<std::size_t>(rank_)];
-    const auto call = CallWays::difference(own, *ways_[peer]);
+      if (auto differs = different_message_paths(peer, send)) return differs;
+  for (std::size_t peer = 0; peer < paths_.size(); ++peer) {
+    const PathHistory& own = *paths_[static_cast<std::size_t>(rank_)];
+    const auto call = PathHistory::difference(own, *paths_[peer]);
     if (!call) continue;
     const auto way = [](bool by_host) {
       return by_host ? "makes one that goes through the host" : "makes one by a kernel";
@@ -209,8 +209,8 @@ void GpuContext::count(const PeerRequest& request) {
     (void)next_receive(request.peer);
 }
 
-void GpuContext::say_ending(Error& error) {
-  if (!launch_group || launch_group->is_whole()) return;
+void GpuContext::explain_ending(Error& error) {
+  if (!launch_group || launch_group->is_single_launch()) return;
   constexpr std::int64_t longest_ns = 500'000'000;
   const bool ended = launch_group->await_end(awaited_.exchange(true) ? 0 : longest_ns);
   if (auto met = launch_group->trouble(); met && error.what.find(met->what) == std::string::npos)
@@ -222,7 +222,7 @@ void GpuContext::say_ending(Error& error) {
 bool GpuContext::launches(const Request& request) const {
   if (!launch_group) return false;
   if (!request.layout) return true;
-  return !launch_group->is_whole() && request.form == Form::counts;
+  return !launch_group->is_single_launch() && request.form == Form::counts;
 }
 
 /// The factors of a pre-multiplied sum are known to their ranks alone.
@@ -231,7 +231,7 @@ bool GpuContext::may_use_windows(const Request& request) const {
 }
 
 std::string GpuContext::explain() const {
-  if (launch_group && launch_group->is_whole()) return "by a kernel, through the memory of the GPU";
+  if (launch_group && launch_group->is_single_launch()) return "by a kernel, through the memory of the GPU";
   std::string by_host =
       "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
   if (launch_group)
@@ -247,7 +247,7 @@ void GpuContext::leave(const Communicator& communicator, bool idle) {
   if (sharing) sharing->leave();
   if (!idle) communicator.process().gpus.keep(proxy);
   proxy.reset();
-  if (!launch_group || launch_group->is_whole()) return;
+  if (!launch_group || launch_group->is_single_launch()) return;
   std::weak_ptr<cuda::Engine> engine = launch_group->captured_engine();
   if (engine.expired()) return;
   std::vector<std::shared_ptr<PeerProcess>> processes;
@@ -281,13 +281,13 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   } else if (start.meets) {
     context->launch_group = std::move(start.meets);
     context->serves_messages = gpus.peers == PeerUse::apart || has_gpus_of_their_own(members);
-    context->compare_ways(
-        ways_of<CallWays>(members, call_ways_offset),
-        context->serves_messages ? ways_of<MessageWays>(members, message_ways_offset) : std::vector<MessageWays*>());
+    context->compare_paths(histories_of<PathHistory>(members, call_paths_offset),
+                           context->serves_messages ? histories_of<MessagePathHistory>(members, message_paths_offset)
+                                                    : std::vector<MessagePathHistory*>());
     context->reaches_peers = false;
   }
   cuda::Audience audience = audience_of(members, own);
-  const bool meets = context->launch_group && !context->launch_group->is_whole();
+  const bool meets = context->launch_group && !context->launch_group->is_single_launch();
   if (context->reaches_peers || meets) {
     if (!audience.processes || meets) start.arena.reset();  // nobody copies there
     auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena), meets);
@@ -296,7 +296,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     if (meets) context->launch_group->be_watched(context->sharing);
   }
   context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
-  const bool whole = context->launch_group && context->launch_group->is_whole();
+  const bool whole = context->launch_group && context->launch_group->is_single_launch();
   constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",

@@ -12,9 +12,9 @@
 #include "comm/device_side.h"
 #include "cuda/peer_access.h"
 #include "cuda/peer_arena.h"
-#include "gpu/call_ways.h"
 #include "gpu/gpu_choice.h"
 #include "gpu/launch_group.h"
+#include "gpu/path_history.h"
 #include "gpu/stream_order.h"
 #include "plan/cache.h"
 #include "plan/plan_key.h"
@@ -41,7 +41,7 @@ struct GpuContext final : DeviceSide {
   void count(const Request& request) override;
   void count(const PeerRequest& request) override;
   std::string explain() const override;
-  void say_ending(Error& error) override;
+  void explain_ending(Error& error) override;
 
   static constexpr std::size_t plans_max =
       4096;  // 64 roots of each rooted collective by several algorithms, through slots and windows
@@ -59,7 +59,7 @@ struct GpuContext final : DeviceSide {
   }
 
   /// Launches the kernels of calls for which none waits for the host, if all ranks share this GPU and process
-  /// (LaunchGroup::is_whole), or the GPUs' kernels meet. Null: there are no such calls.
+  /// (LaunchGroup::is_single_launch), or the GPUs' kernels meet. Null: there are no such calls.
   std::shared_ptr<LaunchGroup> launch_group;
   /// Whether the launch group serves the call. All ranks agree.
   bool launches(const Request& request) const;
@@ -95,19 +95,19 @@ struct GpuContext final : DeviceSide {
   /// Counts a collective on host memory: neighbours number all collectives alike.
   void count_collective() { stream_order->collective(rank_, /*host_staged=*/false); }
 
-  /// A collective of this rank is queued as a kernel, or goes through the host: see CallWays.
+  /// A collective of this rank is queued as a kernel, or goes through the host: see PathHistory.
   void note_kernel();
   void note_host() {
-    if (!ways_.empty()) ways_[static_cast<std::size_t>(rank_)]->add(/*by_host=*/true);
+    if (!paths_.empty()) paths_[static_cast<std::size_t>(rank_)]->add(/*by_host=*/true);
   }
   /// A send or receive of this rank is queued: the same.
   void note_message(const PeerRequest& request, bool by_host);
   /// It has been launched, perhaps in a capture.
   void note_launched(const PeerRequest& request);
   /// By rank.
-  void compare_ways(std::vector<CallWays*> calls, std::vector<MessageWays*> messages) {
-    ways_ = std::move(calls);
-    message_ways_ = std::move(messages);
+  void compare_paths(std::vector<PathHistory*> calls, std::vector<MessagePathHistory*> messages) {
+    paths_ = std::move(calls);
+    message_paths_ = std::move(messages);
   }
 
   /// The context's streams wait for the host: see GpuProcess::enter_waiting.
@@ -122,12 +122,12 @@ struct GpuContext final : DeviceSide {
   void enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order);
 
  private:
-  std::optional<Error> different_ways() const;
-  std::optional<Error> different_message_ways(Rank peer, bool send) const;
+  std::optional<Error> different_paths() const;
+  std::optional<Error> different_message_paths(Rank peer, bool send) const;
 
   const Rank rank_;
-  std::vector<CallWays*> ways_;             ///< by rank, in shared memory; empty: kernels meet none of other launches
-  std::vector<MessageWays*> message_ways_;  ///< likewise
+  std::vector<PathHistory*> paths_;  ///< by rank, in shared memory; empty: kernels meet none of other launches
+  std::vector<MessagePathHistory*> message_paths_;  ///< likewise
   cuda::Audience audience_;
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> awaited_ = false;  // kernels have been waited for after a failure

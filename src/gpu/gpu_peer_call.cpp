@@ -6,7 +6,7 @@
 
 #include "call/mismatch.h"
 #include "comm/descriptor_watch.h"
-#include "gpu/gpu_look.h"
+#include "gpu/gpu_poll.h"
 #include "plan/schedule.h"
 
 namespace tutti {
@@ -15,7 +15,8 @@ Result<Progress> GpuPeerCall::advance() {
   while (state_ != State::done) {
     auto went = step();
     if (!went) {
-      communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(went).error()));
+      communicator_.fail(
+          with_calls(communicator_.call_descriptors(), {communicator_.rank(), sequence_}, std::move(went).error()));
       return communicator_.failure();
     }
     if (!*went) return progress;
@@ -49,7 +50,7 @@ std::size_t GpuPeerCall::bytes_of(Rank rank, bool input) const {
 }
 
 Result<bool> GpuPeerCall::publish() {
-  auto& descriptors = communicator_.lines();
+  auto& descriptors = communicator_.call_descriptors();
   auto may = descriptors.may_enter(sequence_, /*compact=*/false);
   if (!may || !*may) return may;
   CallDescriptor& descriptor = descriptors.begin(sequence_);
@@ -69,10 +70,10 @@ Result<bool> GpuPeerCall::publish() {
 Result<bool> GpuPeerCall::gather() {
   for (; gathered_ < communicator_.ranks(); ++gathered_) {
     const auto at = static_cast<std::size_t>(gathered_);
-    auto descriptor = TUTTI_TRY(communicator_.lines().open(gathered_, sequence_));
+    auto descriptor = TUTTI_TRY(communicator_.call_descriptors().open(gathered_, sequence_));
     if (descriptor == nullptr) return false;
     communicator_.windows().drop_if_retired(gathered_, descriptor->retired);
-    communicator_.notes().lines[at] = descriptor;
+    communicator_.notes().descriptors[at] = descriptor;
     call_.table()[at] = {.scalar = descriptor->scalar};
   }
   TUTTI_TRY(find_buffers());
@@ -94,11 +95,11 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
   auto& buffers = call_.table()[place.peer];
   if ((input ? buffers.input : buffers.output) != nullptr) return {};
   PeerCallSetup::Buffers theirs;
-  std::memcpy(&theirs, communicator_.lines().payload(place.peer, sequence_, sizeof theirs), sizeof theirs);
-  const cuda::SharedSpot& spot = input ? theirs.input : theirs.output;
-  std::byte* at = reinterpret_cast<std::byte*>(spot.address);  // NOLINT: an address of the GPU's
+  std::memcpy(&theirs, communicator_.call_descriptors().payload(place.peer, sequence_, sizeof theirs), sizeof theirs);
+  const cuda::SharedLocation& location = input ? theirs.input : theirs.output;
+  std::byte* at = reinterpret_cast<std::byte*>(location.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process) {
-    at = TUTTI_TRY(setup_.of->find(rank, spot, bytes_of(rank, input)));
+    at = TUTTI_TRY(setup_.of->find(rank, location, bytes_of(rank, input)));
   }
   if (input)
     buffers.input = at;
@@ -110,7 +111,7 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
 /// Carries out the plan's actions. A flag is raised only when the kernel before it has ended.
 bool GpuPeerCall::run() {
   const auto& actions = setup_.plan->plan.actions;
-  const Links links = communicator_.links();
+  const RunContext links = communicator_.links();
   auto& signals = links.channels.front().signals;
   while (next_ < actions.size()) {
     const Action& action = actions[next_];
@@ -135,18 +136,18 @@ bool GpuPeerCall::run() {
 
 /// While a kernel runs, the host polls its word: no doorbell rings when it ends.
 std::int64_t GpuPeerCall::poll_set(std::vector<PollItem>&) const {
-  return busy_ ? next_gpu_look(communicator_) : 0;
+  return busy_ ? next_gpu_poll_ns(communicator_) : 0;
 }
 
 Result<void> GpuPeerCall::poll_peers() {
   if (auto met = setup_.of->trouble()) return *std::move(met);
   if (state_ == State::begin || state_ == State::publish) return {};
-  return look_at_descriptors(communicator_, sequence_, state_ == State::done);
+  return check_descriptors(communicator_, sequence_, state_ == State::done);
 }
 
 Rank GpuPeerCall::waits_for() const {
   if (busy_) return -1;
-  if (state_ == State::publish) return communicator_.lines().last_to_come();
+  if (state_ == State::publish) return communicator_.call_descriptors().last_to_arrive();
   if (state_ == State::gather) return gathered_;
   if (state_ != State::run || next_ >= setup_.plan->plan.actions.size()) return -1;
   return setup_.plan->plan.actions[next_].peer;

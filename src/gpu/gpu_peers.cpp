@@ -83,7 +83,7 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
 }
 
 /// Where all peers are in this process: their kernels use the caller's buffer if all their GPUs may access it.
-Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot) {
+Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location) {
   if (!side.copied) {
     auto open = is_open_to(*gpu_, side.given, side.bytes, audience_.gpus);
     if (!open) return open;
@@ -93,13 +93,13 @@ Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda:
   if (side.copied) {
     side.used = TUTTI_TRY(buffer(which, side.bytes));
   }
-  spot = {.address = reinterpret_cast<std::uint64_t>(side.used)};
+  location = {.address = reinterpret_cast<std::uint64_t>(side.used)};
   return true;
 }
 
 /// Offers the caller's buffer to other processes, or a copy. True: all have mapped it. What can be exported is open to
 /// this process's other GPUs, too.
-Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot) {
+Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location) {
   if (!side.shared) {
     std::byte* at = side.given;
     if (side.copied) {
@@ -110,41 +110,41 @@ Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::Shar
     if (!possible) side.copied = true;
   }
   if (!side.shared || !sharing_->shared().mapped(*side.shared)) return false;
-  spot = side.shared->spot;
-  side.used = reinterpret_cast<std::byte*>(spot.address);  // NOLINT: an address of the GPU's
+  location = side.shared->location;
+  side.used = reinterpret_cast<std::byte*>(location.address);  // NOLINT: an address of the GPU's
   return true;
 }
 
-void GpuPeers::show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedSpot& spot) const {
+void GpuPeers::show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedLocation& location) const {
   side.used = sharing_->arena() + offset;
-  spot = {.place = cuda::SharedSpot::arena,
-          .version = 1,
-          .offset = offset,
-          .address = reinterpret_cast<std::uint64_t>(side.used)};
+  location = {.place = cuda::SharedLocation::arena,
+              .version = 1,
+              .offset = offset,
+              .address = reinterpret_cast<std::uint64_t>(side.used)};
 }
 
-Result<bool> GpuPeers::settle(PeerCallSetup& setup) {
-  if (setup.settled) return true;
+Result<bool> GpuPeers::choose_buffers(PeerCallSetup& setup) {
+  if (setup.chosen) return true;
   sharing_->hurry();
   std::size_t arena_used = 0;
   bool all = true;
   struct Shown {
     Scratch which;
     PeerCallSetup::Side* side;
-    cuda::SharedSpot* spot;
+    cuda::SharedLocation* location;
   };
   for (const Shown& one :
        {Shown{input_buffer, &setup.input, &setup.own.input}, Shown{output_buffer, &setup.output, &setup.own.output}}) {
     if (one.side->bytes == 0) continue;
     const bool fits = arena_used + round_up(one.side->bytes) <= sharing_->arena_bytes();
     // A copy in the arena is as good as one elsewhere.
-    auto shown = !audience_.processes       ? show_here(one.which, *one.side, *one.spot)
+    auto shown = !audience_.processes       ? show_here(one.which, *one.side, *one.location)
                  : one.side->copied && fits ? Result<bool>(false)
-                                            : show(one.which, *one.side, *one.spot);
+                                            : show(one.which, *one.side, *one.location);
     if (!shown) return shown;
     if (*shown) continue;
     if (fits) {
-      show_in_arena(*one.side, arena_used, *one.spot);
+      show_in_arena(*one.side, arena_used, *one.location);
       arena_used += round_up(one.side->bytes);
     } else if (one.side->shared && sharing_->shared().refused(*one.side->shared)) {
       return Error{.code = Code::cuda, .what = "another process could not map device memory of this rank: see its log"};
@@ -152,7 +152,7 @@ Result<bool> GpuPeers::settle(PeerCallSetup& setup) {
       all = false;
     }
   }
-  setup.settled = all;
+  setup.chosen = all;
   return all;
 }
 
@@ -178,7 +178,7 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
                   .copied = request.copies_input()};
   setup->output = {.given = request.output,
                    .bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root))};
-  TUTTI_TRY(settle(*setup));
+  TUTTI_TRY(choose_buffers(*setup));
   if (const int groups = setup->plan->plan.scratch_groups; groups > 0) {
     setup->scratch = TUTTI_TRY(buffer(plan_scratch, bytes(groups)));
   }

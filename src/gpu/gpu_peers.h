@@ -1,8 +1,8 @@
 // The objects with which a rank's own kernels access the memory of other ranks' GPUs: see GpuPeerCall.
 //
 // The caller's thread prepares and queues the whole call. The proxy must not call the driver: the driver may make it
-// wait for other streams, and a stream may be waiting for the proxy. What needs the driver later is the janitor's work:
-// see PeerSharing.
+// wait for other streams, and a stream may be waiting for the proxy. What needs the driver later is the driver thread's
+// work: see PeerSharing.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ class GpuPeers;
 struct PeerCallSetup {
   /// A rank's buffers as it describes them to peers, in the payload of its call descriptor.
   struct Buffers {
-    cuda::SharedSpot input;
-    cuda::SharedSpot output;
+    cuda::SharedLocation input;
+    cuda::SharedLocation output;
   };
   /// One of the call's buffers on this rank, and what peers and kernels use in its place.
   struct Side {
@@ -55,7 +55,7 @@ struct PeerCallSetup {
   Side input;
   Side output;
   Buffers own;
-  bool settled = false;  ///< `used` and `own` are final
+  bool chosen = false;  ///< `used` and `own` are final
   std::byte* scratch = nullptr;
 };
 
@@ -75,7 +75,7 @@ class GpuPeers {
   Result<std::shared_ptr<PeerCallSetup>> prepare(Communicator& communicator, const Request& request);
   /// Chooses what peers access: the caller's buffers once all peers have mapped them, until then the arena. False: the
   /// call is too large for the arena; try again later. The context must be current. Errors: cuda.
-  Result<bool> settle(PeerCallSetup& setup);
+  Result<bool> choose_buffers(PeerCallSetup& setup);
   /// Queues kernel number `kernel` of the call; the first is 1. The context must be current. Errors: cuda.
   Result<void> launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
                       const device::PeerBuffers* table);
@@ -88,10 +88,10 @@ class GpuPeers {
   // ---- For the proxy ----
 
   /// The buffer of `bytes` that `rank`, of another process, has named. Errors: remote.
-  Result<std::byte*> find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const {
-    return sharing_->find(rank, spot, bytes);
+  Result<std::byte*> find(Rank rank, const cuda::SharedLocation& location, std::size_t bytes) const {
+    return sharing_->find(rank, location, bytes);
   }
-  /// What the janitor met, such as the error of a kernel.
+  /// What the driver thread met, such as the error of a kernel.
   std::optional<Error> trouble() const { return sharing_->trouble(); }
 
   // ---- Any thread ----
@@ -114,9 +114,9 @@ class GpuPeers {
         sharing_(std::move(sharing)) {}
   Result<void> set_up();
   Result<std::byte*> buffer(Scratch which, std::size_t bytes);
-  Result<bool> show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot);
-  Result<bool> show(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot);
-  void show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedSpot& spot) const;
+  Result<bool> show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);
+  Result<bool> show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);
+  void show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedLocation& location) const;
 
   GpuProcess& process_;
   cuda::SharedGpu gpu_;

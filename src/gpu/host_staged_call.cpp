@@ -139,7 +139,7 @@ Result<void> HostStagedCall::queue_kernels() const {
 Result<bool> HostStagedCall::queue_input(std::uint64_t batch) {
   const auto current = TUTTI_TRY(cuda::Current::enter(*pool_->gpu()));
   if (peers_)
-    if (auto settled = peers_->of->settle(*peers_); !settled || !*settled) return settled;
+    if (auto settled = peers_->of->choose_buffers(*peers_); !settled || !*settled) return settled;
   auto taken = take_buffer(batch, /*signals=*/true);
   if (!taken || !*taken) return taken;
   if (peers_) {

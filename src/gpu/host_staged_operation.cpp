@@ -5,8 +5,8 @@
 #include "collective/host_collective.h"
 #include "collective/point_to_point.h"
 #include "gpu/gpu_context.h"
-#include "gpu/gpu_look.h"
 #include "gpu/gpu_peer_call.h"
+#include "gpu/gpu_poll.h"
 
 namespace tutti {
 namespace {
@@ -46,7 +46,7 @@ std::string HostStagedCollective::where() const {
 }
 
 std::int64_t HostStagedCollective::poll_set(std::vector<PollItem>& items) const {
-  return call_ ? call_->poll_set(items) : next_gpu_look(communicator_);
+  return call_ ? call_->poll_set(items) : next_gpu_poll_ns(communicator_);
 }
 
 void HostStagedCollective::abandon(const Error& reason) {
@@ -84,7 +84,7 @@ std::string HostStagedTransfers::where() const {
 }
 
 std::int64_t HostStagedTransfers::poll_set(std::vector<PollItem>& items) const {
-  return transfers_ ? transfers_->poll_set(items) : next_gpu_look(communicator_);
+  return transfers_ ? transfers_->poll_set(items) : next_gpu_poll_ns(communicator_);
 }
 
 }  // namespace tutti

@@ -55,12 +55,12 @@ bool LaunchGroup::has_all() const {
   return std::ranges::all_of(members_, [](const Member& one) { return one.gpu != nullptr; });
 }
 
-Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, GroupsElsewhere elsewhere) {
+Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote) {
   enter(rank, std::move(gpu));
   const std::lock_guard lock(mutex_);
-  elsewhere_.areas = std::move(elsewhere.areas);
-  elsewhere_.channels = elsewhere.channels;
-  for (auto& held : elsewhere.held) elsewhere_.held.push_back(std::move(held));
+  remote_groups_.areas = std::move(remote.areas);
+  remote_groups_.channels = remote.channels;
+  for (auto& held : remote.held) remote_groups_.held.push_back(std::move(held));
   if (!has_all()) return {};
   constexpr std::int64_t longest_ns = 5'000'000'000;  // processes that share a GPU take turns
   auto launched = open();
@@ -179,20 +179,20 @@ Result<void> LaunchGroup::open() {
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
   cuda::EngineShape shape{.ranks = communicator_ranks_,
                           .local = ranks_,
-                          .channels_max = is_whole() ? process_.channels_max : elsewhere_.channels,
+                          .channels_max = is_single_launch() ? process_.channels_max : remote_groups_.channels,
                           .limit_ns = process_.limit_ns,
                           .scratch_bytes = process_.scratch_bytes,
                           .specialised = process_.specialised,
-                          .frees_late = !is_whole(),
-                          .areas = elsewhere_.areas,
-                          .held = elsewhere_.held};
+                          .frees_late = !is_single_launch(),
+                          .areas = remote_groups_.areas,
+                          .held = remote_groups_.held};
   const auto& gpu = members_.front().gpu;
   for (const Member& other : members_)
     if (other.gpu->ordinal() != gpu->ordinal())
       return refused(
           fmt::format("rank {} is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
                       ranks_.front(), gpu->ordinal(), rank_of(other), other.gpu->ordinal()));
-  if (!is_whole()) {
+  if (!is_single_launch()) {
     auto order = process_.launch_order(gpu);
     if (!order) return std::move(order).error();
     shape.order = *std::move(order);
@@ -253,7 +253,7 @@ Result<void> LaunchGroup::launch() {
                 .op = first.op,
                 .count = first.count,
                 .exchange = first.layout != nullptr};
-  if (!is_whole())
+  if (!is_single_launch())
     job.signature = [call = first.signature()](std::uint32_t channels) {
       return PackedSignature{.signature = call, .channels = channels}.pack();
     };

@@ -1,7 +1,7 @@
 // The ranks of a communicator that share a GPU and a process launch together: each rank waits on the host, and the last
 // rank to arrive launches for all. A rank that is alone waits for nobody.
 //
-// If the communicator has ranks elsewhere, the kernels of its groups wait for each other on the GPUs.
+// If the communicator has ranks in other groups, the kernels of its groups wait for each other on the GPUs.
 //
 // A kernel that waits for the kernel of another rank must not be launched alone: streams may share a hardware queue, or
 // a tool may run kernels one by one (docs/decisions/0008).
@@ -46,8 +46,8 @@ struct GpuOffer {
   cuda::WindowOffer window = {};
 };
 
-/// What the kernels of a group need where the communicator has ranks elsewhere.
-struct GroupsElsewhere {
+/// What the kernels of a group need where the communicator has ranks in other groups.
+struct RemoteGroups {
   std::vector<std::byte*> areas;                  ///< by rank: see cuda::EngineShape
   std::vector<std::shared_ptr<const void>> held;  ///< see there
   int channels = 0;                               ///< equal on all ranks
@@ -67,15 +67,15 @@ class LaunchGroup {
 
   /// Adds `rank`, which is on `gpu` and was created by the calling thread.
   void enter(Rank rank, cuda::SharedGpu gpu);
-  /// As enter, where the communicator has ranks elsewhere. The last member to enter launches a kernel that meets those
-  /// of all other groups. Errors: cuda, invalid_usage (no kernel of so many blocks).
-  Result<void> enter(Rank rank, cuda::SharedGpu gpu, GroupsElsewhere elsewhere);
+  /// As enter, where the communicator has ranks in other groups. The last member to enter launches a kernel that meets
+  /// those of all other groups. Errors: cuda, invalid_usage (no kernel of so many blocks).
+  Result<void> enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote);
   /// Whether that kernel met all others; empty as long as it runs or members are missing. Errors: cuda; what it
   /// reports.
   std::optional<Result<void>> proof() const;
 
-  /// The janitor looks whether kernels have ended, until `sharing` has left. Kernels and graphs keep it, with all that
-  /// it has mapped.
+  /// The driver thread looks whether kernels have ended, until `sharing` has left. Kernels and graphs keep it, with all
+  /// that it has mapped.
   void be_watched(const std::shared_ptr<PeerSharing>& sharing) const;
 
   /// Whether some launch was captured.
@@ -91,7 +91,7 @@ class LaunchGroup {
   bool is_alone() const { return ranks_.size() == 1; }
   /// All ranks of the communicator are members: then any plan may run here, otherwise those through slots, and those
   /// through windows that ranks agree on.
-  bool is_whole() const { return static_cast<int>(ranks_.size()) == communicator_ranks_; }
+  bool is_single_launch() const { return static_cast<int>(ranks_.size()) == communicator_ranks_; }
 
   /// `rank` arrives with its offer. True: the launch is over, as all ranks had arrived or the launch has failed; see
   /// outcome. False: call finished later.
@@ -102,8 +102,9 @@ class LaunchGroup {
   /// `rank` stops waiting for a launch.
   void withdraw(Rank rank);
 
-  /// Whether this rank's sends and receives can be launched: it is alone, and the communicator has ranks elsewhere.
-  bool serves_messages() const { return is_alone() && !is_whole(); }
+  /// Whether this rank's sends and receives can be launched: it is alone, and the communicator has ranks in other
+  /// groups.
+  bool serves_messages() const { return is_alone() && !is_single_launch(); }
   /// Launches sends and receives. Requires serves_messages(). Errors: invalid_usage, cuda.
   Result<void> launch_messages(const cuda::MessagesJob& job);
 
@@ -154,7 +155,7 @@ class LaunchGroup {
   const int communicator_ranks_;
   mutable std::mutex mutex_;
   std::vector<Member> members_;
-  GroupsElsewhere elsewhere_;
+  RemoteGroups remote_groups_;
   int arrived_ = 0;
   std::optional<Error> failure_;
   std::shared_ptr<cuda::Engine> engine_;

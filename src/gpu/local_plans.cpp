@@ -41,7 +41,7 @@ Plan combine_plan(int ranks) {
 
 Plan scale_plan(int ranks) {
   Plan plan = empty_plan(ranks);
-  plan.places = {{.where = Where::input, .leaf = 1}, {.where = Where::output}};
+  plan.places = {{.where = Where::input, .contribution = 1}, {.where = Where::output}};
   add_pass(plan, 0, /*last=*/true, /*inputs=*/1);
   return plan;
 }

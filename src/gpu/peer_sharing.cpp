@@ -45,17 +45,17 @@ Result<std::shared_ptr<PeerSharing>> PeerSharing::open(Process& process, const M
     windows = TUTTI_TRY(cuda::WindowTable::make(members.gpu, members.ranks));
   }
   std::shared_ptr<PeerSharing> sharing(new PeerSharing(process, members, std::move(arena), std::move(windows)));
-  TUTTI_TRY(process.janitor.add(sharing));
+  TUTTI_TRY(process.driver_thread.add(sharing));
   return sharing;
 }
 
 void PeerSharing::leave() {
-  process_.janitor.remove(this);
+  process_.driver_thread.remove(this);
 }
 
 void PeerSharing::hurry() {
   const std::int64_t now = process_.system.now_ns();
-  if (now - hurried_ns_.exchange(now, std::memory_order_relaxed) > hurry_ns / 2) process_.janitor.wake();
+  if (now - hurried_ns_.exchange(now, std::memory_order_relaxed) > hurry_ns / 2) process_.driver_thread.wake();
 }
 
 Result<PeerSharing::Offered> PeerSharing::offer(const std::byte* at, std::size_t bytes) {
@@ -66,22 +66,22 @@ Result<PeerSharing::Offered> PeerSharing::offer(const std::byte* at, std::size_t
     if (possible) hurry();
     return Offered{.word = device::Offer::none};
   }
-  const cuda::SharedSpot& spot = offered->spot;
-  return Offered{.word = device::Offer::of(spot.place, spot.offset), .buffer = std::move(offered)};
+  const cuda::SharedLocation& location = offered->location;
+  return Offered{.word = device::Offer::of(location.place, location.offset), .buffer = std::move(offered)};
 }
 
 void PeerSharing::keep(const std::vector<std::shared_ptr<cuda::SharedBuffer>>& offers) {
   const std::lock_guard lock(mutex_);
-  const auto same = [](const cuda::SharedSpot& a) {
-    return [&a](const auto& b) { return b->spot.place == a.place && b->spot.version == a.version; };
+  const auto same = [](const cuda::SharedLocation& a) {
+    return [&a](const auto& b) { return b->location.place == a.place && b->location.version == a.version; };
   };
   for (const auto& offer : offers)
-    if (std::ranges::none_of(kept_, same(offer->spot))) kept_.push_back(offer);
+    if (std::ranges::none_of(kept_, same(offer->location))) kept_.push_back(offer);
 }
 
 /// What is kept now belongs to kernels that were launched before the engine is asked. After a kernel gave up, those of
 /// peers may still access what it had offered.
-Result<void> PeerSharing::look_at_engine(cuda::Engine& engine) {
+Result<void> PeerSharing::check_engine(cuda::Engine& engine) {
   std::vector<std::shared_ptr<cuda::SharedBuffer>> kept;
   {
     const std::lock_guard lock(mutex_);
@@ -95,12 +95,12 @@ Result<void> PeerSharing::look_at_engine(cuda::Engine& engine) {
   return {};
 }
 
-Result<std::byte*> PeerSharing::find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const {
-  if (spot.place != cuda::SharedSpot::arena) return mapped_.find(rank, spot, bytes);
+Result<std::byte*> PeerSharing::find(Rank rank, const cuda::SharedLocation& location, std::size_t bytes) const {
+  if (location.place != cuda::SharedLocation::arena) return mapped_.find(rank, location, bytes);
   std::byte* const at = arena_ ? arena_->at[static_cast<std::size_t>(rank)] : nullptr;
-  if (at == nullptr || spot.offset > arena_bytes() || bytes > arena_bytes() - spot.offset)
+  if (at == nullptr || location.offset > arena_bytes() || bytes > arena_bytes() - location.offset)
     return Error{.code = Code::remote, .what = "a rank named memory outside its arena", .peer = rank};
-  return at + arena_->copies_offset + spot.offset;
+  return at + arena_->copies_offset + location.offset;
 }
 
 std::optional<Error> PeerSharing::trouble() const {
@@ -127,7 +127,7 @@ Result<void> PeerSharing::look() {
     retired_ns_ = now;
     TUTTI_TRY(shared_.retire_freed());
   }
-  if (auto* const engine = watched_.load(std::memory_order_acquire)) return look_at_engine(*engine);
+  if (auto* const engine = watched_.load(std::memory_order_acquire)) return check_engine(*engine);
   return {};
 }
 

@@ -1,9 +1,9 @@
 // How a rank's GPU memory becomes accessible to other ranks, and theirs to this rank.
 //
 // Mapping and unmapping wait for the driver, which an application's thread may hold while it waits for a stream that
-// waits for the proxy. So neither the thread that makes calls nor the proxy does it, but the janitor: a thread that
-// nobody waits for. Buffers that are not mapped everywhere yet go through the arena, or through slots where kernels
-// meet.
+// waits for the proxy. So neither the thread that makes calls nor the proxy does it, but the driver thread: a thread
+// that nobody waits for. Buffers that are not mapped everywhere yet go through the arena, or through slots where
+// kernels meet.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@
 
 namespace tutti {
 
-/// The janitor's task for one rank of a communicator.
+/// The driver thread's task for one rank of a communicator.
 class PeerSharing final : public Task {
  public:
   /// `arena` is needed if some rank is in another process and kernels do not meet. `meets`: they do, and find in a
-  /// table what is mapped. `members` must live until leave() has returned. The janitor begins. Errors: system (no
+  /// table what is mapped. `members` must live until leave() has returned. The driver thread begins. Errors: system (no
   /// thread), cuda.
   static Result<std::shared_ptr<PeerSharing>> open(Process& process, const Membership& members,
                                                    std::shared_ptr<const cuda::PeerArena> arena, bool meets);
 
-  /// The janitor is done with it on return. What it has mapped stays until its end.
+  /// The driver thread is done with it on return. What it has mapped stays until its end.
   void leave();
 
   // ---- The thread that makes calls ----
@@ -42,9 +42,10 @@ class PeerSharing final : public Task {
     return arena_ ? arena_->at[static_cast<std::size_t>(rank_)] + arena_->copies_offset : nullptr;
   }
   std::size_t arena_bytes() const { return arena_ ? arena_->bytes - arena_->copies_offset : 0; }
-  /// Makes the janitor look soon, in this process and in others.
+  /// Makes the driver thread look soon, in this process and in others.
   void hurry();
-  /// From now on the janitor looks for errors of this engine's kernels. `engine` must live until leave() has returned.
+  /// From now on the driver thread looks for errors of this engine's kernels. `engine` must live until leave() has
+  /// returned.
   void watch(cuda::Engine& engine) { watched_.store(&engine, std::memory_order_release); }
 
   /// What kernels of this rank offer to those of the others: see cuda::WindowOffer.
@@ -62,16 +63,16 @@ class PeerSharing final : public Task {
   // ---- The proxy ----
 
   /// As MappedBuffers::find, also in the arena.
-  Result<std::byte*> find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const;
+  Result<std::byte*> find(Rank rank, const cuda::SharedLocation& location, std::size_t bytes) const;
 
   // ---- Any thread; none of these waits ----
 
   /// The communicator fails: see SharedBuffers.
   void abort() { failed_.store(true); }
-  /// What the janitor met; empty if nothing.
+  /// What the driver thread met; empty if nothing.
   std::optional<Error> trouble() const;
 
-  // ---- The janitor ----
+  // ---- The driver thread ----
 
   bool advance() override;
   std::int64_t poll_set(std::vector<PollItem>& items) override;
@@ -80,7 +81,7 @@ class PeerSharing final : public Task {
   PeerSharing(Process& process, const Membership& members, std::shared_ptr<const cuda::PeerArena> arena,
               std::unique_ptr<cuda::WindowTable> windows);
   Result<void> look();
-  Result<void> look_at_engine(cuda::Engine& engine);
+  Result<void> check_engine(cuda::Engine& engine);
 
   Process& process_;
   cuda::SharedGpu gpu_;

@@ -57,8 +57,9 @@ std::optional<Error> GroupWatch::failed_here() const {
 /// A member that has left the parent may have met the others before.
 std::optional<Error> GroupWatch::failed_there(Rank rank) const {
   const AreaHeader& header = parent_.members().peers[static_cast<std::size_t>(rank)].area.header();
-  if (header.state_now() == RankState::failed && !concerns(code_told(header.failure.load(std::memory_order_relaxed)),
-                                                           header.culprit.load(std::memory_order_relaxed)))
+  if (header.state_now() == RankState::failed &&
+      !concerns(received_code(header.failure.load(std::memory_order_relaxed)),
+                header.culprit.load(std::memory_order_relaxed)))
     return std::nullopt;
   return failure_of(parent_, rank);
 }
@@ -133,7 +134,7 @@ Result<void> GroupWatch::look() const {
   return {};
 }
 
-Result<void> GroupWatch::look_patiently() const {
+Result<void> GroupWatch::check_patiently() const {
   if (parent_.failed() && parent_.members().area->area.header().state.load() == RankState::aborted)
     return parent_.failure();
   const std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ class GroupWatch final : public Task {
   Result<void> look() const;
   /// As look, once the reason has been known for a while: what members sent before they left may have yet to arrive,
   /// and the root may know more. At once if this rank itself has aborted the parent. Any thread.
-  Result<void> look_patiently() const;
+  Result<void> check_patiently() const;
 
   bool advance() override;
   std::int64_t poll_set(std::vector<PollItem>& items) override;

@@ -47,7 +47,7 @@ std::string write_answer(const Result<UniqueId>& id) {
 
 Result<UniqueId> read_answer(std::string_view packet) {
   if (packet.starts_with(bad) && packet.size() > 1)
-    return Error{.code = code_told(static_cast<unsigned char>(packet[1])),
+    return Error{.code = received_code(static_cast<unsigned char>(packet[1])),
                  .what = "rank 0 could not open the meeting point: " + printable(packet.substr(2), reason_bytes_max)};
   if (!packet.starts_with(good) || packet.size() != 1 + sizeof(std::declval<UniqueId>().encode()))
     return Error{.code = Code::remote, .what = "rank 0's answer is not an id"};

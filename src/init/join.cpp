@@ -86,7 +86,7 @@ Join::Join(Process& process, JoinOptions options, Exchange* exchange)
 Join::~Join() {
   if (state_ != State::not_begun || !bootstrap_ || ::getpid() != pid_) return;
   try {
-    cannot_come({.code = Code::invalid_usage, .what = "its process has given the start up before it began"});
+    cannot_join({.code = Code::invalid_usage, .what = "its process has given the start up before it began"});
   } catch (const std::bad_alloc&) {  // the others reach their limit
   }
 }
@@ -97,7 +97,7 @@ Result<Progress> Join::advance() {
   if (!progress) {
     const bool for_its_own_reason = progress.error().sys_errno != 0;
     if (for_its_own_reason && phase_ == 0 && bootstrap_ && !bootstrap_->met())
-      return cannot_come(std::move(progress).error());
+      return cannot_join(std::move(progress).error());
     return progress;
   }
   return *progress == Progress::done ? next_phase() : *progress;
@@ -106,12 +106,12 @@ Result<Progress> Join::advance() {
 /// The first thing that needs descriptors gets all that are left but one, by which the root is called. Without any, the
 /// call fails with a reason as good as that of the first phase.
 Result<Progress> Join::begin() {
-  if (facts_.options.refused) return cannot_come(*facts_.options.refused);
+  if (facts_.options.refused) return cannot_join(*facts_.options.refused);
   Result<Socket> kept{Socket()};
   if (bootstrap_) kept = facts_.process.system.listen({.host = "127.0.0.1"});
   auto begun = phases_.front()->begin(facts_);
   kept = Socket();
-  if (!begun) return cannot_come(std::move(begun).error());
+  if (!begun) return cannot_join(std::move(begun).error());
   state_ = State::under_way;
   return Progress::moved;
 }
@@ -130,7 +130,7 @@ Result<Progress> Join::next_phase() {
 
 /// The root does not know this rank yet: it is told why it will not come. What this rank has is given up first, as the
 /// call needs a descriptor.
-Error Join::cannot_come(Error why) {
+Error Join::cannot_join(Error why) {
   state_ = State::over;
   if (!bootstrap_) return why;
   facts_.gpus = {};
@@ -159,7 +159,7 @@ std::int64_t Join::poll_set(std::vector<PollItem>& items) const {
 
 Result<void> Join::finish() {
   facts_.members.area->stop_sharing();
-  GpuStart gpu = facts_.gpus.keep(facts_.members.gpus_reach, facts_.gpus_synchronize);
+  GpuStart gpu = facts_.gpus.keep(facts_.members.gpus_reach, facts_.kernels_sync);
   made_ = std::make_shared<Communicator>(facts_.process, std::move(facts_.members));
   auto ready = get_ready(made_, std::move(gpu));
   // The others have a communicator by now, whose first call tells them.

@@ -37,7 +37,7 @@ class Join final : public Operation {
   enum class State { not_begun, under_way, over };
   Result<Progress> begin();
   Result<Progress> next_phase();
-  Error cannot_come(Error why);
+  Error cannot_join(Error why);
   Result<void> finish();
 
   const int pid_;  ///< a forked child's copy is no rank

@@ -128,7 +128,7 @@ void ParentExchange::take() {
       const std::string why = head.state == State::failed
                                   ? printable({text, blobs_[rank].size()}, first_bytes, Lines::several)
                                   : "it has left";
-      failure_ = Error{.code = head.state == State::failed ? code_told(head.code) : Code::remote,
+      failure_ = Error{.code = head.state == State::failed ? received_code(head.code) : Code::remote,
                        .what = fmt::format("rank {} could not join: {}", place, why)};
     }
     gathered_.push_back(std::move(blobs_[rank]));

@@ -29,7 +29,7 @@ struct GpuInfo {
   std::uint32_t processors = 0;       ///< of the GPU
   std::uint32_t shared_by_mps = 0;    ///< 1: processes share it by MPS, not in turns
   cuda::DeviceUuid uuid{};            ///< all zero: unknown
-  cuda::MemoryLine probe{};           ///< see GpuProof; all zero: not to be tested
+  cuda::MemoryDescriptor probe{};     ///< see GpuProof; all zero: not to be tested
   SegmentName descriptor;             ///< by which other processes map the probe; none: as the probe says
   std::uint64_t described_bytes = 0;  ///< that the descriptor stands for
 };
@@ -50,7 +50,7 @@ struct PeerInfo {
   cpu_set_t cpus{};
   std::uint32_t transports = 0;  ///< that its process can use: see usable_transports
   GpuInfo gpu;
-  OwnSeat seat;
+  ReportedLocation location;
   Digest machine{};                 ///< of the text of its machine (see MachineExchange)
   std::uint32_t machine_bytes = 0;  ///< of that text; 0: its machine is unknown, or too large to be told
 };
@@ -80,7 +80,7 @@ struct InitResult {
   std::uint32_t code = 0;          ///< Code of its failure; 0: none
   std::uint32_t pulls = 0;         ///< it may read every process's memory by CMA
   std::uint32_t reaches_gpus = 0;  ///< its GPU can access every other rank's memory
-  std::uint32_t gpus_meet = 0;     ///< and its kernels have met those of all other ranks
+  std::uint32_t kernels_sync = 0;  ///< and its kernels have met those of all other ranks
   std::array<char, 240> what{};
 };
 /// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose. The first part of the job's map

@@ -80,7 +80,7 @@ Result<Progress> Regroup::join_by_root() {
   if (!joined && joined.error().code == Code::remote) return name_the_lost(joined.error());
   if (joined && *joined == Progress::done) made_ = join_->take();
   if (!joined || *joined != Progress::blocked) return joined;
-  if (auto possible = watch_->look_patiently(); !possible) {
+  if (auto possible = watch_->check_patiently(); !possible) {
     join_->give_up(possible.error());
     return std::move(possible).error();
   }
@@ -301,7 +301,7 @@ void CreateGroup::read_word() {
   auto id = UniqueId::decode(word_.id.data());
   if (word_.code != 0)
     trouble_ =
-        Error{.code = code_told(word_.code),
+        Error{.code = received_code(word_.code),
               .what = fmt::format("rank 0 could not open the meeting point: {}", get_text(word_.what, Lines::several)),
               .peer = ranks_[0]};
   else if (!id)

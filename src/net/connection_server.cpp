@@ -68,7 +68,7 @@ void ConnectionServer::accept_from(Listener& listener, std::int64_t now_ns) {
   for (int i = 0; i < accepts_per_turn; ++i) {
     auto socket = system_.accept(listener.socket);
     if (!socket) return cannot_accept(listener, std::move(socket).error());
-    if (listener.pause.worked()) say_stuck(std::nullopt);
+    if (listener.pause.worked()) report_stuck(std::nullopt);
     if (!*socket) return;
     if (pending_.size() == pending_max) pending_.pop_front();
     pending_.push_back({.wire = Wire(system_, *std::move(socket)), .deadline_ns = now_ns + proof_limit_ns});
@@ -79,14 +79,14 @@ void ConnectionServer::cannot_accept(Listener& listener, Error error) {
   const bool waited = listener.pause.waits();
   switch (listener.pause.failed(system_, listener.socket.handle())) {
     case AcceptPause::Waiter::none:
-      if (waited) say_stuck(std::nullopt);
+      if (waited) report_stuck(std::nullopt);
       return;
     case AcceptPause::Waiter::waits: return;
-    case AcceptPause::Waiter::too_long: say_stuck(std::move(error).during("accept connections of other ranks"));
+    case AcceptPause::Waiter::too_long: report_stuck(std::move(error).during("accept connections of other ranks"));
   }
 }
 
-void ConnectionServer::say_stuck(const std::optional<Error>& why) {
+void ConnectionServer::report_stuck(const std::optional<Error>& why) {
   std::vector<std::shared_ptr<Arrivals>> concerned;
   {
     const std::lock_guard lock(mutex_);

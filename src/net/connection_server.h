@@ -59,7 +59,7 @@ class ConnectionServer final : public Task {
   };
   void accept_from(Listener& listener, std::int64_t now_ns);
   void cannot_accept(Listener& listener, Error error);
-  void say_stuck(const std::optional<Error>& why);
+  void report_stuck(const std::optional<Error>& why);
   Step step(Pending& one);
   Step greeted(Pending& one, const Bytes& bytes);
   Step probed(Pending& one, const Bytes& bytes);

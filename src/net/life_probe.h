@@ -12,7 +12,7 @@
 namespace tutti {
 
 /// Where and how a rank can be called.
-struct LifeLine {
+struct ProbeTarget {
   ConnectionKey key = {};
   int from = 0;
   int to = 0;
@@ -25,7 +25,7 @@ struct LifeLine {
 /// machine that is advanced.
 class LifeProbe {
  public:
-  explicit LifeProbe(LifeLine line) : line_(std::move(line)) {}
+  explicit LifeProbe(ProbeTarget line) : line_(std::move(line)) {}
   LifeProbe(const LifeProbe&) = delete;
   LifeProbe& operator=(const LifeProbe&) = delete;
 
@@ -42,7 +42,7 @@ class LifeProbe {
   void call(System& system);
   void fail(const Error& error);
 
-  LifeLine line_;
+  ProbeTarget line_;
   std::optional<Wire> wire_;
   Bytes probe_;
   std::size_t calls_ = 0;

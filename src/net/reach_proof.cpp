@@ -107,7 +107,7 @@ Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<co
 }
 
 struct ReachProof::Call {
-  Place place;
+  AddressIndex place;
   Wire wire;
   Bytes probe;
   std::int64_t first_ns = 0;  ///< start of the first try
@@ -137,7 +137,7 @@ ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t sel
 
 ReachProof::~ReachProof() = default;
 
-void ReachProof::fail(const Place& place, const std::string& reason) {
+void ReachProof::fail(const AddressIndex& place, const std::string& reason) {
   const ReachHost& host = hosts_[place.host];
   const SocketAddress& at = host.addresses[place.address].at;
   why_.push_back(fmt::format("{} at {} port {}: {}", host.name, at.host, at.port, reason));

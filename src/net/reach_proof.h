@@ -114,7 +114,7 @@ class ReachProof {
 
  private:
   struct Call;
-  struct Place {
+  struct AddressIndex {
     std::size_t host;
     std::size_t address;
   };
@@ -124,7 +124,7 @@ class ReachProof {
   bool serve(Call& call);
   bool is_late(const Call& call) const;
   bool cut_off(Call& call, const Error& error);
-  void fail(const Place& place, const std::string& reason);
+  void fail(const AddressIndex& place, const std::string& reason);
   int rate_of(const Call& call);
   void find_wide();
 
@@ -136,7 +136,7 @@ class ReachProof {
   ReachMap map_;
   std::vector<bool> met_;                // by host: whether one of its addresses was reached
   std::vector<std::vector<int>> rates_;  // by host and address: Mbit/s, for those reached
-  std::deque<Place> to_call_;
+  std::deque<AddressIndex> to_call_;
   std::vector<Call> calls_;
   std::vector<std::string> why_;
   std::optional<Error> lacked_;

@@ -9,7 +9,7 @@
 #include "base/fixed_text.h"
 #include "base/markup.h"
 #include "base/printable.h"
-#include "place/seats.h"
+#include "place/locations.h"
 
 namespace tutti {
 namespace {
@@ -57,17 +57,17 @@ std::string devices_json(const Topology& machine) {
   return fmt::format("[\n{}\n    ]", joined(rows, ",\n"));
 }
 
-std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* machine) {
+std::vector<ReportedLocation> alike_locations(const PlannedJob& planned, const Topology* machine) {
   const auto ranks = static_cast<std::size_t>(planned.hosts) * static_cast<std::size_t>(planned.ranks_per_host);
-  return std::vector<OwnSeat>(ranks, {.recorded = machine != nullptr ? 1u : 0u});
+  return std::vector<ReportedLocation>(ranks, {.recorded = machine != nullptr ? 1u : 0u});
 }
 
 }  // namespace
 
 topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
   const HostMachines machines(ranks.machines);
-  const Places places = places_of(ranks.seats, ranks.hosts, machines);
-  topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order, .rings = map.rings};
+  const JobLocations places = job_locations(ranks.locations, ranks.hosts, machines);
+  topology::Job job{.locations = places.locations, .levels = map.levels, .order = map.order, .rings = map.rings};
   if (const Topology* const first = machines.of(0)) job.origin = first->origin;
   if (job.order.empty()) {
     job.order.resize(ranks.hosts.size());
@@ -81,10 +81,10 @@ topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
     const auto [kind, is_new_kind] = kinds.try_emplace(machine, static_cast<int>(job.machines.size()));
     if (is_new_kind) job.machines.push_back(*machine);
     if (is_new) job.hosts.push_back({.name = ranks.names[rank], .machine = kind->second});
-    job.seats[rank].host = host->second;
+    job.locations[rank].host = host->second;
     const int device = places.devices[rank];
     job.devices.push_back(device >= 0 ? (*machine)[device].name : std::string());
-    job.nics.push_back(device >= 0 ? topology::nearest_nic(*machine, device) : get_text(ranks.seats[rank].nic));
+    job.nics.push_back(device >= 0 ? topology::nearest_nic(*machine, device) : get_text(ranks.locations[rank].nic));
   }
   return job;
 }
@@ -93,12 +93,12 @@ std::string to_json(const topology::Job& job) {
   std::vector<std::string> hosts, ranks, levels, rings, machines;
   for (const topology::JobHost& host : job.hosts)
     hosts.push_back(fmt::format(R"(    {{"name": {}, "machine": {}}})", quoted(host.name), host.machine));
-  for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
-    const topology::Seat& seat = job.seats[rank];
+  for (std::size_t rank = 0; rank < job.locations.size(); ++rank) {
+    const topology::RankLocation& location = job.locations[rank];
     ranks.push_back(fmt::format(
         R"(    {{"host": {}, "package": {}, "numa": {}, "cache": {}, "nvlink": {}, "switch": {}, "device": {}, "nic": {}}})",
-        seat.host, seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch, quoted(job.devices[rank]),
-        quoted(job.nics[rank])));
+        location.host, location.package, location.numa, location.cache, location.nvlink, location.pci_switch,
+        quoted(job.devices[rank]), quoted(job.nics[rank])));
   }
   for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", joined(level, ", ")));
   for (const auto& ring : job.rings) rings.push_back(fmt::format("    [{}]", joined(ring, ", ")));
@@ -128,16 +128,16 @@ std::vector<int> hosts_of(const PlannedJob& planned) {
 }
 
 JobMap map_of(const PlannedJob& planned, const Topology* machine) {
-  return map_of(alike_seats(planned, machine), hosts_of(planned), machine);
+  return map_of(alike_locations(planned, machine), hosts_of(planned), machine);
 }
 
 topology::Job job_of(const PlannedJob& planned, const Topology& machine) {
-  const std::vector<OwnSeat> seats = alike_seats(planned, &machine);
+  const std::vector<ReportedLocation> locations = alike_locations(planned, &machine);
   const std::vector<int> hosts = hosts_of(planned);
   const std::vector<std::string> names(hosts.size());
   const std::vector<SharedMachine> machines(hosts.size(), std::make_shared<const Topology>(machine));
-  topology::Job job =
-      job_of({.seats = seats, .hosts = hosts, .names = names, .machines = machines}, map_of(seats, hosts, machines));
+  topology::Job job = job_of({.locations = locations, .hosts = hosts, .names = names, .machines = machines},
+                             map_of(locations, hosts, machines));
   if (machine.origin == "live") job.origin = "this machine";
   for (std::size_t host = 0; host < job.hosts.size(); ++host) job.hosts[host].name = fmt::format("host{}", host);
   return job;

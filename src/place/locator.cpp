@@ -4,9 +4,9 @@
 
 #include "base/file.h"
 #include "place/job_file.h"
+#include "place/locations.h"
 #include "place/machine_text.h"
 #include "place/ring_file.h"
-#include "place/seats.h"
 #include "topology/sources/detect.h"
 
 namespace tutti {
@@ -18,10 +18,10 @@ Result<HostGroups> Locator::groups() const {
   return files_.groups.empty() ? files_.groups_of_slurm : host_groups(files_.groups);
 }
 
-Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gpu) {
+Result<LocatedRank> Locator::locate(const cpu_set_t& cpus, const std::string& gpu) {
   const bool recorded = !files_.machine.empty();
   auto own_groups = TUTTI_TRY(groups());
-  if (!recorded && !live_) return Whereabouts{.seat = {.groups = own_groups}};
+  if (!recorded && !live_) return LocatedRank{.location = {.groups = own_groups}};
   const std::lock_guard lock(mutex_);
   // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
   const bool asks_drivers = !recorded && (!gpu.empty() || !files_.dump.empty());
@@ -33,15 +33,15 @@ Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gp
     text_ = std::make_shared<const std::string>(machine_text(*machine_));
     drivers_asked_ = asks_drivers;
   }
-  OwnSeat seat{.recorded = 1};
-  if (!recorded) seat = gpu.empty() ? seat_on(*machine_, cpus) : seat_at_gpu(*machine_, cpus, gpu);
-  seat.groups = own_groups;
-  return Whereabouts{.seat = seat, .machine = machine_, .text = text_};
+  ReportedLocation location{.recorded = 1};
+  if (!recorded) location = gpu.empty() ? location_on(*machine_, cpus) : location_at_gpu(*machine_, cpus, gpu);
+  location.groups = own_groups;
+  return LocatedRank{.location = location, .machine = machine_, .text = text_};
 }
 
 Result<JobMap> Locator::map(const JobRanks& ranks) const {
   const std::span<const int> hosts = ranks.hosts;
-  JobMap map = map_of(ranks.seats, hosts, ranks.machines);
+  JobMap map = map_of(ranks.locations, hosts, ranks.machines);
   if (!files_.ring.empty()) {
     auto rings = read_rings(files_.ring);
     auto taken = rings ? take_rings(map, *rings, hosts) : Result<void>(std::move(rings).error());

@@ -23,7 +23,7 @@ struct Topology;
 }
 
 /// Told to rank 0 by every rank. Numbers of the system; -1: unknown, or the rank is not bound to one of them.
-struct OwnSeat {
+struct ReportedLocation {
   std::int32_t package = -1;
   std::int32_t numa = -1;
   std::int32_t cache = -1;     ///< lowest CPU that shares the last-level cache
@@ -37,15 +37,15 @@ struct OwnSeat {
 using SharedMachine = std::shared_ptr<const topology::Topology>;
 
 /// What a process finds out for one of its ranks.
-struct Whereabouts {
-  OwnSeat seat;
-  SharedMachine machine;                    ///< in which the seat is
+struct LocatedRank {
+  ReportedLocation location;
+  SharedMachine machine;                    ///< in which the location is
   std::shared_ptr<const std::string> text;  ///< the same machine for other hosts (machine_text.h); null: none
 };
 
 /// What rank 0 has been told of a job, by rank.
 struct JobRanks {
-  std::span<const OwnSeat> seats;
+  std::span<const ReportedLocation> locations;
   std::span<const int> hosts;                ///< the first rank of its host
   std::span<const std::string> names;        ///< of its host, for people
   std::vector<SharedMachine> machines = {};  ///< of its host
@@ -73,9 +73,9 @@ class Locator {
 
   /// Of a rank that may run on `cpus` and has the GPU at this PCI address; empty: it has none. Errors: those of a file
   /// that cannot be read or written; invalid_argument where TUTTI_TOPO_GROUPS is no list of names.
-  Result<Whereabouts> locate(const cpu_set_t& cpus, const std::string& gpu);
+  Result<LocatedRank> locate(const cpu_set_t& cpus, const std::string& gpu);
 
-  /// The map of a job whose ranks have said where they are, by the machines of their hosts (places_of). A file with
+  /// The map of a job whose ranks have said where they are, by the machines of their hosts (job_locations). A file with
   /// rings counts more than either. Errors: those of a file that cannot be read or written; invalid_argument where its
   /// rings are for another number of ranks than the first host has.
   Result<JobMap> map(const JobRanks& ranks) const;

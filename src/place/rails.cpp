@@ -8,18 +8,18 @@
 namespace tutti {
 namespace {
 
-/// The rank from which a ring inside a host comes to `door`.
-Rank before(const std::vector<Rank>& order, Rank door) {
-  const auto at = std::ranges::find(order, door);
+/// The rank from which a ring inside a host comes to `entry_rank`.
+Rank before(const std::vector<Rank>& order, Rank entry_rank) {
+  const auto at = std::ranges::find(order, entry_rank);
   return at == order.begin() ? order.back() : *(at - 1);
 }
 
-/// Which ring of its host the ring number `ring` of the job follows from its door.
+/// Which ring of its host the ring number `ring` of the job follows from its entry rank.
 const std::vector<Rank>& order_for(const HostRings& host, std::size_t ring, const std::vector<Rank>& ends) {
   const std::size_t count = host.orders.size();
   for (std::size_t i = 0; i < count; ++i) {
     const auto& order = host.orders[(ring + i) % count];
-    if (std::ranges::find(ends, before(order, host.doors[ring])) == ends.end()) return order;
+    if (std::ranges::find(ends, before(order, host.entry_ranks[ring])) == ends.end()) return order;
   }
   return host.orders[ring % count];
 }
@@ -35,13 +35,13 @@ std::vector<int> fast_nics(const topology::Topology& machine) {
 
 }  // namespace
 
-std::vector<int> doors_of(const topology::Topology* machine, std::span<const int> devices, std::size_t count) {
+std::vector<int> entry_ranks_of(const topology::Topology* machine, std::span<const int> devices, std::size_t count) {
   const bool placed = machine != nullptr && std::ranges::find(devices, -1) == devices.end();
   const std::vector<int> nics = placed ? fast_nics(*machine) : std::vector<int>{};
-  std::vector<int> doors;
+  std::vector<int> entry_ranks;
   std::vector<bool> used(devices.size(), false);
   for (std::size_t ring = 0; ring < count; ++ring) {
-    std::size_t door = ring * devices.size() / count;
+    std::size_t entry_rank = ring * devices.size() / count;
     if (!nics.empty()) {
       const int nic = nics[nics.size() > count ? ring * nics.size() / count : ring % nics.size()];
       auto nearest = std::tuple(true, topology::PathKind::dis, 0);
@@ -50,22 +50,22 @@ std::vector<int> doors_of(const topology::Topology* machine, std::span<const int
         const auto distance = std::tuple(static_cast<bool>(used[i]), way.kind, way.hops);
         if (i > 0 && distance >= nearest) continue;
         nearest = distance;
-        door = i;
+        entry_rank = i;
       }
     }
-    used[door] = true;
-    doors.push_back(static_cast<int>(door));
+    used[entry_rank] = true;
+    entry_ranks.push_back(static_cast<int>(entry_rank));
   }
-  return doors;
+  return entry_ranks;
 }
 
 std::vector<std::vector<Rank>> rings_through(std::span<const HostRings> hosts) {
-  std::vector<std::vector<Rank>> rings(hosts.front().doors.size());
+  std::vector<std::vector<Rank>> rings(hosts.front().entry_ranks.size());
   for (const HostRings& host : hosts) {
     std::vector<Rank> ends;
     for (std::size_t ring = 0; ring < rings.size(); ++ring) {
       std::vector<Rank> order = order_for(host, ring, ends);
-      std::rotate(order.begin(), std::ranges::find(order, host.doors[ring]), order.end());
+      std::rotate(order.begin(), std::ranges::find(order, host.entry_ranks[ring]), order.end());
       ends.push_back(order.back());
       rings[ring].insert(rings[ring].end(), order.begin(), order.end());
     }

@@ -68,20 +68,20 @@ CpuSet bound_core(const CpuSet& mask, const CpuSet& allowed, const PartOf& part_
   return within(mask, core) ? core : CpuSet();
 }
 
-ThreadPlace cpus_for_thread(const ThreadNeeds& needs, const PartOf& part_of) {
+ThreadPlacement cpus_for_thread(const ThreadNeeds& needs, const PartOf& part_of) {
   if (needs.home.none() || within(needs.allowed, needs.home)) return {};
   const std::vector<CpuSet> cores = bound_cores(needs, part_of);
   CpuSet free = needs.allowed;
   for (const CpuSet& core : cores) free &= ~core;
-  if (free.none()) return {.kind = ThreadPlace::Kind::crowded};
+  if (free.none()) return {.kind = ThreadPlacement::Kind::crowded};
   for (const Choice& choice : choices_of(needs, part_of)) {
     const CpuSet found = choice.cpus & free;
     const auto in_choice = [&](const CpuSet& core) { return (core & choice.cpus).any(); };
     const auto bound = needs.spins ? static_cast<std::size_t>(std::ranges::count_if(cores, in_choice)) : 1;
     if (found.count() >= std::max<std::size_t>(1, bound))
-      return {.kind = ThreadPlace::Kind::placed, .cpus = found, .where = choice.where};
+      return {.kind = ThreadPlacement::Kind::placed, .cpus = found, .where = choice.where};
   }
-  return {.kind = ThreadPlace::Kind::placed, .cpus = free, .where = "of the machine"};
+  return {.kind = ThreadPlacement::Kind::placed, .cpus = free, .where = "of the machine"};
 }
 
 int memory_node(const CpuSet& mask, const std::vector<NumaNode>& nodes) {

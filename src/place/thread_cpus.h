@@ -28,7 +28,7 @@ struct ThreadNeeds {
   bool spins = false;         ///< while it waits: such threads of several ranks are not to share a CPU
 };
 
-struct ThreadPlace {
+struct ThreadPlacement {
   enum class Kind {
     left_alone,  ///< its rank is not bound
     crowded,     ///< each core has a rank bound to it
@@ -42,7 +42,7 @@ struct ThreadPlace {
 /// The nearest part around `home` that has a free CPU: one on whose core no rank is bound. For a thread that spins it
 /// must have as many as it has cores with ranks bound to them, since each may have such a thread; if there are too few
 /// everywhere, all free CPUs. CPUs that are also near `device` come first.
-ThreadPlace cpus_for_thread(const ThreadNeeds& needs, const PartOf& part_of);
+ThreadPlacement cpus_for_thread(const ThreadNeeds& needs, const PartOf& part_of);
 
 /// A NUMA node and its CPUs; it may have none.
 struct NumaNode {

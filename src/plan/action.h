@@ -15,7 +15,7 @@ enum class Where : std::uint8_t {
   slot,
   peer_input,  ///< a peer's buffers, accessed through windows
   peer_output,
-  peer_line,  ///< the peer's whole input, published in its call descriptor; `block` as in its input
+  peer_payload,  ///< the peer's whole input, published in its call descriptor; `block` as in its input
 };
 
 /// A sum of several ranks' inputs can be infinite where their average is not. So in an average of floats a block that
@@ -30,7 +30,7 @@ constexpr int halvings_of(int inputs) {
 struct Place {
   Where where = Where::input;
   /// reads a rank's own contribution, so a pre-multiplied sum scales it here (never slots or descriptors)
-  std::uint8_t leaf : 1 = 0;
+  std::uint8_t contribution : 1 = 0;
   /// of a reduction's source, if the collective averages(): halvings_of() the inputs that the block holds
   std::uint8_t halvings : 7 = 0;
   std::uint16_t peer = 0;
@@ -61,9 +61,9 @@ enum class Verb : std::uint8_t {
   release,  ///< returns the slot of the peeked message
   /// waits until `peer` has taken the last committed message; at the end of a step, never needed with slots
   settle,
-  signal,     ///< raises this channel's flag at `peer` by one
-  wait,       ///< blocks until `peer` has raised its flag here once more than waited for so far
-  wait_line,  ///< blocks until `peer`'s call descriptor of this call is here, and opens it
+  signal,           ///< raises this channel's flag at `peer` by one
+  wait,             ///< blocks until `peer` has raised its flag here once more than waited for so far
+  wait_descriptor,  ///< blocks until `peer`'s call descriptor of this call is here, and opens it
 };
 
 struct Action {
@@ -76,7 +76,7 @@ struct Action {
   std::uint32_t part = 0;      ///< passes: the part whose size the blocks have
   std::uint32_t items = 0;     ///< acquire, peek: number of blocks in the message
   std::uint32_t step = 0;      ///< of the schedule, for error messages
-  std::uint32_t together = 1;  ///< on devices: how many actions, from this one on, are carried out side by side
+  std::uint32_t parallel = 1;  ///< on devices: how many actions, from this one on, are carried out side by side
   std::uint32_t halvings = 0;  ///< reduce: as of a place, of the result; of one that is `last`, before the division
   bool operator==(const Action&) const = default;
 };

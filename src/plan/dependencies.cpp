@@ -10,22 +10,22 @@ namespace tutti {
 namespace {
 
 /// The job at `position` of `rank`.
-struct Spot {
+struct JobPosition {
   Rank rank = -1;
   int position = 0;
 };
 
 struct MemoryAccess {
   std::size_t cell = 0;
-  Spot by;
+  JobPosition by;
   bool write = false;
   int before = -1;  // index of the access to the same cell that was found before, in this step
 };
 
 /// Accesses to a block since it was last written.
 struct History {
-  Spot writer;
-  std::vector<Spot> readers;
+  JobPosition writer;
+  std::vector<JobPosition> readers;
   int access = -1;  // the last access in this step
 };
 
@@ -49,8 +49,8 @@ class Dependencies {
   void collect(const Job& job, int position, const Cells& cells);
   void note(const MemoryAccess& access);
   void meet(std::span<const MemoryAccess> accesses, History& history);
-  void add(Spot first, Spot then);
-  void leave(Spot last, Rank owner) { add(last, {owner, static_cast<int>(jobs_.of(owner).size())}); }
+  void add(JobPosition first, JobPosition then);
+  void leave(JobPosition last, Rank owner) { add(last, {owner, static_cast<int>(jobs_.of(owner).size())}); }
 
   const Jobs& jobs_;
   int ranks_;
@@ -118,7 +118,7 @@ void Dependencies::walk(const Cells& cells) {
 }
 
 void Dependencies::collect(const Job& job, int position, const Cells& cells) {
-  const Spot by{job.maker, position};
+  const JobPosition by{job.maker, position};
   for (const Operand& source : job.sources) {
     if (!jobs_.touches(job, source)) continue;
     note({.cell = cells.at(source.rank, source.ref), .by = by, .write = false});
@@ -143,7 +143,7 @@ void Dependencies::meet(std::span<const MemoryAccess> accesses, History& history
     if (written && access.by.rank != accesses[0].by.rank) tuned_ = true;
     add(history.writer, access.by);
     if (written)
-      for (const Spot& reader : history.readers) add(reader, access.by);
+      for (const JobPosition& reader : history.readers) add(reader, access.by);
   }
   if (written) {
     history.writer = accesses[0].by;
@@ -155,7 +155,7 @@ void Dependencies::meet(std::span<const MemoryAccess> accesses, History& history
   }
 }
 
-void Dependencies::add(Spot first, Spot then) {
+void Dependencies::add(JobPosition first, JobPosition then) {
   if (first.rank < 0 || first.rank == then.rank) return;
   const auto from = static_cast<std::size_t>(first.rank), to = static_cast<std::size_t>(then.rank);
   const auto keep = [&](std::vector<Edge>& edges, Rank peer) {

@@ -130,7 +130,7 @@ void Fusion::find_messages() {
 void Fusion::merge_copies() {
   for (int i = 0; i < size(); ++i) {
     const Verb verb = action(i).verb;
-    if (verb == Verb::wait || verb == Verb::wait_line) waited_ = i;
+    if (verb == Verb::wait || verb == Verb::wait_descriptor) waited_ = i;
     if (is_pass(action(i)) && !(verb == Verb::copy && merge(i))) note(i);
   }
 }

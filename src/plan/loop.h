@@ -72,7 +72,7 @@ struct LoopFootprints {
 /// Sums in a rank's own memory that a peer's kernel copies from there afterwards (CMA). Plain stores leave them in the
 /// cache of this rank's core. Where two cores share no cache, the peer then takes them from there line by line, and the
 /// next call's stores take them back; through memory this can be faster even if everything fits the caches.
-struct HandedFootprints {
+struct PulledFootprints {
   static constexpr std::array<Loop, 2> loops = {Loop::plain, Loop::nontemporal};
   /// As those of LoopFootprints, and smaller. Calls of less than half the first use plain stores.
   static constexpr std::array<std::size_t, 4> bytes = {64 << 10, 1 << 20, 8 << 20, 64 << 20};
@@ -88,13 +88,13 @@ struct HandedFootprints {
 /// The loop of each pass of a call, by class and footprint.
 struct LoopTable {
   std::array<std::array<Loop, LoopFootprints::bytes.size()>, pass_classes.size()> best{};
-  std::array<Loop, HandedFootprints::bytes.size()> handed{};
+  std::array<Loop, PulledFootprints::bytes.size()> pulled{};
 
   /// The same loop everywhere.
   static constexpr LoopTable all(Loop loop) {
     LoopTable table;
     for (auto& of_class : table.best) of_class.fill(loop);
-    table.handed.fill(loop);
+    table.pulled.fill(loop);
     return table;
   }
   constexpr Loop at(std::size_t pass_class, std::size_t footprint_index) const {

@@ -157,7 +157,7 @@ void Lowering::lines() {
     const Job& job = jobs_.job(index);
     for (const Operand& operand : job.sources) {
       if (operand.rank == rank_ || open[static_cast<std::size_t>(operand.rank)]) continue;
-      verb(Verb::wait_line, operand.rank, job.step);
+      verb(Verb::wait_descriptor, operand.rank, job.step);
       open[static_cast<std::size_t>(operand.rank)] = true;
     }
     make(job);
@@ -256,12 +256,12 @@ Place Lowering::source(const Job& job, const Operand& operand) const {
       place.where = Where::slot;
       place.block = static_cast<std::uint32_t>(operand.item % limits::items_max);
       break;
-    case Access::in_line: place.where = Where::peer_line; break;
+    case Access::in_line: place.where = Where::peer_payload; break;
     case Access::mapped:
     case Access::cma:
       assert(job.maker == rank_ && operand.ref.buffer != Buffer::scratch);
       place.where = operand.ref.buffer == Buffer::input ? Where::peer_input : Where::peer_output;
-      place.leaf = place.where == Where::peer_input && reduces(plan_.collective) ? 1 : 0;
+      place.contribution = place.where == Where::peer_input && reduces(plan_.collective) ? 1 : 0;
       break;
   }
   return place;
@@ -269,9 +269,9 @@ Place Lowering::source(const Job& job, const Operand& operand) const {
 
 Place Lowering::own(Ref ref, bool read) const {
   static_assert(static_cast<int>(Buffer::scratch) == static_cast<int>(Where::scratch));
-  const bool leaf = read && ref.buffer == Buffer::input && reduces(plan_.collective);
+  const bool contribution = read && ref.buffer == Buffer::input && reduces(plan_.collective);
   return {.where = static_cast<Where>(ref.buffer),
-          .leaf = leaf ? std::uint8_t{1} : std::uint8_t{0},
+          .contribution = contribution ? std::uint8_t{1} : std::uint8_t{0},
           .block = static_cast<std::uint32_t>(ref.block)};
 }
 

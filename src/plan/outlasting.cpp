@@ -58,7 +58,7 @@ bool Lasting::lasts(const Action& action, bool scaled, std::uint32_t step) const
 }
 
 void Lasting::note(const Action& action) {
-  const bool copies = action.verb == Verb::copy && plan_.sources(action)[0].leaf == 0;
+  const bool copies = action.verb == Verb::copy && plan_.sources(action)[0].contribution == 0;
   for (std::size_t at = action.first + action.sources; at < action.first + action.sources + action.destinations; ++at) {
     if (!is_written(plan_.places[at])) continue;
     for (const std::size_t name : {2 * numbers_.memory(at), 2 * numbers_.memory(at) + 1})
@@ -71,7 +71,7 @@ void Lasting::note(const Action& action) {
 const Place* lasting_place(const Plan& plan, const Action& action, bool scaled) {
   const Place& source = plan.sources(action)[0];
   const bool copies_own = action.verb == Verb::copy && (is_written(source) || source.where == Where::input);
-  if (copies_own && !(scaled && source.leaf != 0)) return &source;
+  if (copies_own && !(scaled && source.contribution != 0)) return &source;
   const auto to = plan.destinations(action);
   const auto kept = std::ranges::find_if(to, is_written);
   return kept == to.end() ? nullptr : &*kept;

@@ -35,7 +35,7 @@ std::size_t PlaceNumbers::number(const Plan& plan, const Place& place) {
     }
     case Where::slot:
     case Where::peer_output:
-    case Where::peer_line: break;
+    case Where::peer_payload: break;
   }
   return far_number(place.peer, place.where, block);
 }

@@ -32,7 +32,7 @@ bool writes_results(const Plan& plan, const Action& action) {
   return (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(plan.destinations(action), result);
 }
 
-bool makes_handed_sums(const Plan& plan, const Action& action) {
+bool makes_pulled_sums(const Plan& plan, const Action& action) {
   return plan.access == Access::cma && plan.collective == Collective::all_reduce && action.verb == Verb::reduce &&
          writes_results(plan, action);
 }

@@ -124,12 +124,12 @@ void Places::place(pid_t id, Entry& entry, const std::vector<Claim>& claims) {
   if (!bound(needs.home)) return put(id, entry, entry.home, "its rank is not bound");
   for (const Claim& claim : claims) needs.ranks.insert(needs.ranks.end(), claim.ranks.begin(), claim.ranks.end());
   const auto part_of = [this](Part part, int cpu) { return map_.part_of(part, cpu); };
-  const ThreadPlace found = cpus_for_thread(needs, part_of);
+  const ThreadPlacement found = cpus_for_thread(needs, part_of);
   switch (found.kind) {
-    case ThreadPlace::Kind::left_alone: return put(id, entry, entry.home, "its rank is not bound");
-    case ThreadPlace::Kind::placed:
+    case ThreadPlacement::Kind::left_alone: return put(id, entry, entry.home, "its rank is not bound");
+    case ThreadPlacement::Kind::placed:
       return put(id, entry, found.cpus, fmt::format("{}; its rank is on {}", found.where, text_of(needs.home)));
-    case ThreadPlace::Kind::crowded:
+    case ThreadPlacement::Kind::crowded:
       // On its rank's core alone, a proxy and the rank, which both spin, would take turns of milliseconds.
       return put(id, entry, entry.kind == Kind::proxy ? allowed_ : entry.home, "a rank is bound to each core");
   }

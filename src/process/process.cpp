@@ -15,8 +15,8 @@
 #include "base/uncancelled.h"
 #include "choice/select.h"
 #include "net/digest.h"
-#include "tune/keep.h"
-#include "tune/kept_choices.h"
+#include "tune/choice_cache.h"
+#include "tune/machine_file.h"
 #include "tune/measure.h"
 
 namespace tutti {
@@ -52,7 +52,7 @@ struct Made {
     process->pending_closes.wait(process->system);
     process->launcher.leave();
     process->service.halt();
-    process->janitor.halt();
+    process->driver_thread.halt();
   }
 };
 
@@ -82,7 +82,7 @@ std::string choices_folder(const Config& config) {
 EnvelopeStore store_in(const std::string& folder, Log& log) {
   const std::string build = build_id();
   if (folder.empty() || build.empty()) return {};
-  const auto kept = std::make_shared<KeptChoices>(folder, build);
+  const auto kept = std::make_shared<ChoiceCache>(folder, build);
   return {.find = [kept](std::string_view grounds) { return kept->find(grounds); },
           .keep =
               [kept, &log](std::string_view grounds, std::string_view text) {
@@ -160,7 +160,7 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
               mode == Service::Mode::threaded),
       places(cpu_map, log, mode == Service::Mode::threaded && config.text("TUTTI_AFFINITY") == "near"),
       service(system_in, mode, places),
-      janitor(system_in, mode, places, "tutti-janitor"),
+      driver_thread(system_in, mode, places, "tutti-driver"),
       gpus(system_in, config) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);

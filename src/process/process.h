@@ -36,8 +36,8 @@ namespace tutti {
 /// The area of one of this process's ranks. Thread ranks of one process hold each other's.
 class OwnedArea {
  public:
-  OwnedArea(SegmentTable& segments, std::byte* at, SegmentSpot spot, const AreaShape& shape)
-      : area(at, shape), base(at), name(spot.name), segments_(segments) {}
+  OwnedArea(SegmentTable& segments, std::byte* at, SegmentLocation location, const AreaShape& shape)
+      : area(at, shape), base(at), name(location.name), segments_(segments) {}
   ~OwnedArea() { (void)segments_.free(base); }
   /// Called when all ranks of this host have mapped the area: a communicator keeps no descriptor.
   void stop_sharing() { segments_.stop_sharing(base); }
@@ -104,7 +104,7 @@ class Process {
   Envelopes envelopes;                        ///< which algorithm for which size
   std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;
-  Service janitor;                ///< the tasks that may wait for the driver of the GPUs, and for which nobody waits
+  Service driver_thread;          ///< the tasks that may wait for the driver of the GPUs, and for which nobody waits
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
   LauncherSpace launcher;
   OwnAddresses interfaces;

@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t nap_ns_max = 1'000'000'000;
+constexpr std::int64_t poll_timeout_max_ns = 1'000'000'000;
 
 }  // namespace
 
@@ -121,14 +121,14 @@ void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
 
 /// Empties the one that wakes this thread. Where it is gone, so that each poll returns at once, the thread looks around
 /// a few times a second.
-void Service::look_for_lost_descriptors() {
-  constexpr std::int64_t nap_ns = 50'000'000;
+void Service::check_own_descriptors() {
+  constexpr std::int64_t poll_timeout_ns = 50'000'000;
   std::uint64_t drained;
   ssize_t got = 0;
   while ((got = ::read(wake_.get(), &drained, sizeof drained)) > 0) {
   }
   if (got < 0 && errno == EBADF) lost_descriptors_ = true;
-  if (lost_descriptors_) system_.poll({}, nap_ns);
+  if (lost_descriptors_) system_.poll({}, poll_timeout_ns);
 }
 
 void Service::loop() {
@@ -136,7 +136,7 @@ void Service::loop() {
   std::vector<PollItem> items;
   for (;;) {
     items.assign(1, PollItem{.handle = wake_.get(), .want_read = true});
-    std::int64_t next = system_.now_ns() + nap_ns_max;
+    std::int64_t next = system_.now_ns() + poll_timeout_max_ns;
     {
       const std::lock_guard lock(mutex_);
       for (auto& [key, entry] : tasks_) {
@@ -148,7 +148,7 @@ void Service::loop() {
       }
     }
     system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
-    look_for_lost_descriptors();
+    check_own_descriptors();
     {
       std::unique_lock lock(mutex_);
       if (halted_) {

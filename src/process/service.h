@@ -59,7 +59,7 @@ class Service {
   };
   Result<void> start();
   void poke();
-  void look_for_lost_descriptors();
+  void check_own_descriptors();
   void loop();
   std::vector<std::shared_ptr<Task>> take_due(const std::vector<PollItem>& items);
   void advance(const std::vector<std::shared_ptr<Task>>& tasks);

@@ -23,11 +23,11 @@ constexpr unsigned yield_rounds = 2'000;
 // Of a start, where a rank may be measuring the machine on the very core that this one would be given again and again.
 constexpr std::int64_t yields_of_start_ns = 1'000'000;
 constexpr std::int64_t look_every_ns = 1'000'000;
-constexpr std::int64_t nap_ns = 10'000'000;
+constexpr std::int64_t poll_timeout_ns = 10'000'000;
 constexpr unsigned rounds_per_meanwhile = 512;  // while spinning: every 10 us or so, which no small call waits
 constexpr unsigned yields_per_meanwhile = 8;
-constexpr std::int64_t nap_meanwhile_ns = 100'000;
-constexpr std::int64_t nap_shared_ns = 1'000'000;  // several operations, but the thread sleeps on one doorbell
+constexpr std::int64_t meanwhile_poll_timeout_ns = 100'000;
+constexpr std::int64_t shared_poll_timeout_ns = 1'000'000;  // several operations, but the thread sleeps on one doorbell
 
 void relax() {
 #if defined(__x86_64__)
@@ -83,7 +83,7 @@ Result<void> drive(Process& process, std::span<Operation* const> operations, Thr
   const Uncancelled to_the_end;
   for (auto* operation : operations)
     if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed()) {
-      communicator->say_told();
+      communicator->mark_reported();
       take_back_buffers(*communicator, operation->leased());
     }
   return *std::move(first);
@@ -228,7 +228,7 @@ void Waiter::sleep() {
   std::vector<PollItem> items;
   Communicator* last = nullptr;
   int active = 0;
-  std::int64_t until = process_.system.now_ns() + (meanwhile_ || beside ? nap_meanwhile_ns : nap_ns);
+  std::int64_t until = process_.system.now_ns() + (meanwhile_ || beside ? meanwhile_poll_timeout_ns : poll_timeout_ns);
   for (auto* operation : operations_) {
     if (operation == nullptr) continue;
     ++active;
@@ -246,7 +246,7 @@ void Waiter::sleep() {
     armed_->mark_asleep();
     return;
   }
-  const std::int64_t longest = active == 1 ? nap_ns : nap_shared_ns;
+  const std::int64_t longest = active == 1 ? poll_timeout_ns : shared_poll_timeout_ns;
   process_.system.wait(armed_->asleep, 1, std::clamp(until - process_.system.now_ns(), std::int64_t{0}, longest));
   disarm();
 }

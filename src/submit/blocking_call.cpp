@@ -30,7 +30,7 @@ class Turn {
 /// Marks the failure as told to the user, takes the caller's buffers back, and returns `why`.
 Result<void> failed(Communicator& communicator, const Operation& call, Error why) {
   const Uncancelled to_the_end;
-  communicator.say_told();
+  communicator.mark_reported();
   take_back_buffers(communicator, call.leased());
   return why;
 }

@@ -42,7 +42,7 @@ Submission& Group::submission_for(const std::shared_ptr<Stream>& stream) {
 
 Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicator,
                                 const std::shared_ptr<Stream>& stream) {
-  Open& open = batches_[communicator.get()];
+  OpenBatch& open = batches_[communicator.get()];
   if (open.host_staged != nullptr) return mixed();
   if (open.batch != nullptr) {
     if (open.stream != stream)
@@ -60,7 +60,7 @@ Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicato
 }
 
 /// To the calls without a stream, behind the communicator's other ones.
-void Group::append(Open& open, std::unique_ptr<Operation> part) {
+void Group::append(OpenBatch& open, std::unique_ptr<Operation> part) {
   auto& operations = submission_for(nullptr).operations;
   if (open.in_order != nullptr) return open.in_order->add(std::move(part));
   if (open.first == nullptr) {
@@ -77,7 +77,7 @@ void Group::append(Open& open, std::unique_ptr<Operation> part) {
 }
 
 Batch& Group::kernels_for(const std::shared_ptr<Communicator>& communicator) {
-  Open& open = batches_[communicator.get()];
+  OpenBatch& open = batches_[communicator.get()];
   if (open.kernels == nullptr) {
     auto batch = std::make_unique<Batch>(communicator);
     open.kernels = batch.get();
@@ -88,7 +88,7 @@ Batch& Group::kernels_for(const std::shared_ptr<Communicator>& communicator) {
 }
 
 Result<HostStagedBatch*> Group::host_staged_batch_for(const std::shared_ptr<Communicator>& communicator) {
-  Open& open = batches_[communicator.get()];
+  OpenBatch& open = batches_[communicator.get()];
   if (open.batch != nullptr) return mixed();
   if (open.host_staged != nullptr) return open.host_staged;
   auto batch = std::make_unique<HostStagedBatch>(communicator);

@@ -58,7 +58,7 @@ class Group {
   Result<HostStagedBatch*> host_staged_batch_for(const std::shared_ptr<Communicator>& communicator);
   Batch& kernels_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
-  struct Open {
+  struct OpenBatch {
     Batch* batch = nullptr;
     std::shared_ptr<Stream> stream = nullptr;
     HostStagedBatch* host_staged = nullptr;  ///< set instead of `batch` for calls through the host
@@ -66,12 +66,12 @@ class Group {
     Operation* first = nullptr;              ///< of those without a stream
     InOrder* in_order = nullptr;             ///< all of those, once there are several
   };
-  void append(Open& open, std::unique_ptr<Operation> part);
+  void append(OpenBatch& open, std::unique_ptr<Operation> part);
 
   // Every call asks for it: this access costs one instruction, where the default model calls a function.
   [[gnu::tls_model("initial-exec")]] static inline thread_local int depth_ = 0;
   std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
-  std::map<Communicator*, Open> batches_;
+  std::map<Communicator*, OpenBatch> batches_;
   bool has_kernels_ = false;  // calls of add_kernel
   std::optional<Error> refused_;
 };

@@ -74,7 +74,7 @@ Result<void> CallDescriptors::look() {
   return {};
 }
 
-int CallDescriptors::last_to_come() const {
+int CallDescriptors::last_to_arrive() const {
   return static_cast<int>(std::ranges::min_element(seen_) - seen_.begin());
 }
 

@@ -130,7 +130,7 @@ class CallDescriptors {
   }
 
   /// Whether `open` finds the peer's descriptor of call `sequence`. For polling.
-  bool has_come(int peer, std::uint64_t sequence) const {
+  bool has_arrived(int peer, std::uint64_t sequence) const {
     return at(peer, sequence).sequence.load(std::memory_order_acquire) == sequence;
   }
   /// The peer's descriptor of call `sequence`; nullptr until it is there. Stays unchanged until this rank has entered
@@ -172,7 +172,7 @@ class CallDescriptors {
   }
   std::uint64_t published() const { return published_; }
   /// The rank that is most calls behind: it keeps this one from entering a call.
-  int last_to_come() const;
+  int last_to_arrive() const;
   /// The number of the last call that a rank has published; 0: none. Any thread.
   std::uint64_t last_sequence(int rank) const;
   /// The last descriptor published by a rank, which may be ahead of this one. Sequence 0 where there is none, or where

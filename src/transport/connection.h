@@ -30,7 +30,7 @@ class Connection {
   virtual bool awaits_arrival() const = 0;
 
   /// False where nothing can have come, as this end would have to open it first.
-  virtual bool can_have_come() const = 0;
+  virtual bool may_have_arrived() const = 0;
 
   /// For a channel that is used no more, before its user's buffers are the user's again: afterwards no device reads or
   /// writes them, in either direction. Nothing arrives or leaves any more.

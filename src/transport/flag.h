@@ -61,9 +61,9 @@ struct alignas(limits::line_bytes) Doorbell {
 /// Fences on both sides give the order: either the signaller finds the sleeper, or `ready` sees the signaller's store.
 template <class Ready>
 void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t timeout_ns) {
-  constexpr std::int64_t nap_ns_max = 10'000'000;
+  constexpr std::int64_t poll_timeout_max_ns = 10'000'000;
   bell.mark_asleep();
-  if (!ready() && timeout_ns > 0) system.wait(bell.asleep, 1, std::min(timeout_ns, nap_ns_max));
+  if (!ready() && timeout_ns > 0) system.wait(bell.asleep, 1, std::min(timeout_ns, poll_timeout_max_ns));
   bell.asleep.exchange(0, std::memory_order_seq_cst);
 }
 

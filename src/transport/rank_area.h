@@ -113,7 +113,7 @@ class RankArea {
   std::byte* shares(std::uint64_t sequence) const;
   static constexpr std::size_t share_bytes = 32;
   /// Space in which the rank offers memory of its GPU to peers, and tells how its calls go: a cuda::BufferBoard, and at
-  /// the end MessageWays and CallWays.
+  /// the end MessagePathHistory and PathHistory.
   std::byte* device_board() const;
   static constexpr std::size_t device_board_bytes = 40 * 1024;
 

@@ -218,7 +218,7 @@ void SegmentTable::disown(std::span<std::byte> memory) {
   retired_.fetch_add(1, std::memory_order_release);
 }
 
-std::optional<SegmentSpot> SegmentTable::find(const void* at, std::size_t bytes) const {
+std::optional<SegmentLocation> SegmentTable::find(const void* at, std::size_t bytes) const {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   const std::shared_lock lock(mutex_);
   auto above = segments_.upper_bound(address);
@@ -226,7 +226,7 @@ std::optional<SegmentSpot> SegmentTable::find(const void* at, std::size_t bytes)
   const auto& [start, owned] = *--above;
   const std::size_t offset = address - start;
   if (offset >= owned.mapping.bytes() || bytes > owned.mapping.bytes() - offset) return std::nullopt;
-  return SegmentSpot{.name = owned.name, .offset = offset};
+  return SegmentLocation{.name = owned.name, .offset = offset};
 }
 
 const SegmentTable::Owned* SegmentTable::named(SegmentName name) const {

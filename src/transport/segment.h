@@ -25,7 +25,7 @@ struct SegmentName {
   auto operator<=>(const SegmentName&) const = default;
 };
 
-struct SegmentSpot {
+struct SegmentLocation {
   SegmentName name;
   std::uint64_t offset = 0;
 };
@@ -58,7 +58,7 @@ class SegmentTable {
   void stop_sharing(const std::byte* at);
 
   /// The segment that contains all of [at, at + bytes), if there is one.
-  std::optional<SegmentSpot> find(const void* at, std::size_t bytes) const;
+  std::optional<SegmentLocation> find(const void* at, std::size_t bytes) const;
 
   /// A descriptor of the segment for a peer, and the segment's length. Errors: invalid_argument (no such segment or
   /// generation).

@@ -56,7 +56,7 @@ class Pulls {
   double bounced_seconds(std::size_t bounce);
   /// Bytes per second of sums that each member makes in its own memory, and the other then pulls. `none`: seconds of a
   /// pull of no bytes, which are left out.
-  double handed_rate(std::size_t footprint, Loop loop, double none);
+  double pulled_rate(std::size_t footprint, Loop loop, double none);
   bool permitted() const { return permitted_[0] && permitted_[1]; }
 
  private:
@@ -120,7 +120,7 @@ double Pulls::bounced_seconds(std::size_t bounce) {
 }
 
 /// As in an all-reduce of two ranks: half the footprint is input, half output, and each rank makes half of the sums.
-double Pulls::handed_rate(std::size_t footprint, Loop loop, double none) {
+double Pulls::pulled_rate(std::size_t footprint, Loop loop, double none) {
   constexpr std::size_t window_max = 256 * 1024;
   const std::size_t share = std::min(footprint, memory_bytes) / 4, window = std::min(share, window_max);
   const std::size_t uncounted = footprint < memory_bytes ? std::max<std::size_t>(8, 2 * share / window) : 1;
@@ -148,11 +148,11 @@ double Pulls::handed_rate(std::size_t footprint, Loop loop, double none) {
 }
 
 /// The loops take turns, so that a slow moment of the machine does not decide between them.
-LoopRates::OfHanded handed_gbps(Pulls& pulls, std::size_t footprint, double none) {
-  LoopRates::OfHanded best{};
+LoopRates::OfPulled pulled_gbps(Pulls& pulls, std::size_t footprint, double none) {
+  LoopRates::OfPulled best{};
   for (int round = 0; round < 2; ++round)
     for (std::size_t loop = 0; loop < best.size() && pulls.permitted(); ++loop)
-      best[loop] = std::max(best[loop], 1e-9 * pulls.handed_rate(footprint, HandedFootprints::loops[loop], none));
+      best[loop] = std::max(best[loop], 1e-9 * pulls.pulled_rate(footprint, PulledFootprints::loops[loop], none));
   return best;
 }
 
@@ -190,8 +190,8 @@ void measure_pulls(Sampler& sampler, Machine& machine) {
             1e-9 * static_cast<double>(Machine::bounces[i]) / pulls.bounced_seconds(Machine::bounces[i]);
     } else {
       const double seconds = pulls.seconds(large_pull_bytes, Rates::footprints[2], apart);
-      for (std::size_t i = 0; i < HandedFootprints::bytes.size(); ++i)
-        measured.loops.handed_gbps[i] = handed_gbps(pulls, HandedFootprints::bytes[i], none);
+      for (std::size_t i = 0; i < PulledFootprints::bytes.size(); ++i)
+        measured.loops.pulled_gbps[i] = pulled_gbps(pulls, PulledFootprints::bytes[i], none);
       measured.pull_us = 1e6 * none;
       measured.pull_apart_gbps = 1e-9 * static_cast<double>(large_pull_bytes) / std::max(seconds - none, 0.1 * seconds);
     }

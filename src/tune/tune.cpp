@@ -52,7 +52,7 @@ Tune::Known Tune::make(const cpu_set_t& cpus, Log& log) const {
 }
 
 Tune::Known Tune::measure_now(const cpu_set_t& cpus, const std::string& path,
-                              const std::optional<KeptNumbers>& contradicted, Log& log) const {
+                              const std::optional<MachineRecord>& contradicted, Log& log) const {
   const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
   if (tried_lately(mine, log)) return {.machine = contradicted ? contradicted->machine : Machine{}};
   const auto measured = measure_.machine(cpus);
@@ -120,7 +120,7 @@ void Tune::contradict(const Machine& machine, const std::string& seen, Log& log)
            marked ? "the next start measures again" : marked.error().text(), seen);
 }
 
-std::optional<KeptNumbers> Tune::kept(const std::string& path, const std::string& mine, Log& log) const {
+std::optional<MachineRecord> Tune::kept(const std::string& path, const std::string& mine, Log& log) const {
   auto text = read_file(path, kept_bytes_max);
   if (!text) {
     if (text.error().sys_errno != ENOENT) log.info(LogTopic::tune, "tune", "{}", text.error().text());

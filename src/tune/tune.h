@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "choice/machine.h"
-#include "tune/keep.h"
+#include "tune/machine_file.h"
 
 namespace tutti {
 
@@ -52,13 +52,13 @@ class Tune {
   struct Known {
     Machine machine;
     std::string path;             ///< where it is kept; empty: nowhere
-    std::int64_t measured_s = 0;  ///< as KeptNumbers
+    std::int64_t measured_s = 0;  ///< as MachineRecord
   };
   Known make(const cpu_set_t& cpus, Log& log) const;
   /// Measures, and keeps the numbers at `path` if it is not empty. `contradicted`: the numbers that are there now.
-  Known measure_now(const cpu_set_t& cpus, const std::string& path, const std::optional<KeptNumbers>& contradicted,
+  Known measure_now(const cpu_set_t& cpus, const std::string& path, const std::optional<MachineRecord>& contradicted,
                     Log& log) const;
-  std::optional<KeptNumbers> kept(const std::string& path, const std::string& mine, Log& log) const;
+  std::optional<MachineRecord> kept(const std::string& path, const std::string& mine, Log& log) const;
   bool tried_lately(const std::string& mine, Log& log) const;
   void note_try(const std::string& mine, Log& log) const;
 

@@ -130,7 +130,7 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
     system.poll(items, 100 * ms);
   }
   for (const GoneRank& gone : links.take_gone())
-    expect(gone.rank >= 0 && gone.rank < limits::ranks_max && gone.words.size() <= Hearsay::words_max, "no such rank");
+    expect(gone.rank >= 0 && gone.rank < limits::ranks_max && gone.words.size() <= Gossip::words_max, "no such rank");
   const AreaHeader& header = mirror->header();
   expect(header.state.load() <= RankState::silent && header.state.load() != RankState::starting, "no such state");
   for (const PeerCalls& calls : links.take_calls())
@@ -195,10 +195,10 @@ std::vector<std::string> fuzz_examples() {
   life.raw(frame(RankState::open, 1, ""));
   life.raw(frame(RankState::open, 2, std::string(3 * 24, '\1')));
   for (const std::uint32_t summary : {3u, 4u, 5u}) life.raw(frame(RankState::open, summary, std::string(32, '\2')));
-  Hearsay hearsay;
-  hearsay.add({.rank = 3, .words = "rank 3/4 lost"});
-  hearsay.add({.rank = 0, .left = true});
-  const Bytes heard = hearsay.write();
+  Gossip gossip;
+  gossip.add({.rank = 3, .words = "rank 3/4 lost"});
+  gossip.add({.rank = 0, .left = true});
+  const Bytes heard = gossip.write();
   life.raw(frame(RankState::open, 6, {reinterpret_cast<const char*>(heard.data()), heard.size()}));
   life.raw(frame(RankState::open, 7, std::string(4, '\3')));
   life.raw(frame(RankState::failed, 0, end_text("rank 3/4 lost")));

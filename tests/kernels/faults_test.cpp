@@ -104,7 +104,7 @@ TEST(Faults, NoneIsNoticedWhereThereIsNone) {
 TEST(Faults, OfTheWalkAreNoticed) {
   for (const Fault fault :
        {Fault::release_relaxed, Fault::acquire_relaxed, Fault::no_publish_barrier, Fault::no_operand_barrier,
-        Fault::no_vote, Fault::no_first_meeting, Fault::wrong_bound, Fault::one_slot_too_many})
+        Fault::no_vote, Fault::no_entry_barrier, Fault::wrong_bound, Fault::one_slot_too_many})
     EXPECT_TRUE(noticed(walked, true, fault)) << static_cast<int>(fault);
 }
 
@@ -115,7 +115,7 @@ TEST(Faults, ARankThatTakesWindowsAloneIsNoticed) {
 
 TEST(Faults, OfTwoShotAreNoticed) {
   for (const Fault fault : {Fault::release_relaxed, Fault::gpu_scope, Fault::no_publish_barrier,
-                            Fault::no_first_meeting, Fault::no_last_meeting, Fault::wrong_bound})
+                            Fault::no_entry_barrier, Fault::no_exit_barrier, Fault::wrong_bound})
     EXPECT_TRUE(noticed(two_shot, false, fault)) << static_cast<int>(fault);
 }
 

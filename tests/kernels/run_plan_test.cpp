@@ -154,7 +154,7 @@ TEST(RunPlan, MoreActionsThanAreHeldAndMoreDestinationsThanAPassHas) {
   const Schedule schedule({.collective = Collective::broadcast, .ranks = 1}, 1);
   PlanWriter writer(schedule, 0, Access::mapped);
   std::vector<Place> many;
-  for (int round = 0; round < 100; ++round) writer.copy(leaf(input(0)), {scratch(round)});
+  for (int round = 0; round < 100; ++round) writer.copy(contributed(input(0)), {scratch(round)});
   writer.copy(scratch(99), {output(0)});
   Plan plan = writer.plan();
   plan.scratch_groups = 100;
@@ -162,7 +162,7 @@ TEST(RunPlan, MoreActionsThanAreHeldAndMoreDestinationsThanAPassHas) {
   Action& wide = plan.actions[50];
   wide.first = static_cast<std::uint32_t>(plan.places.size());
   wide.destinations = 100;
-  plan.places.push_back(leaf(input(0)));
+  plan.places.push_back(contributed(input(0)));
   for (int to = 0; to < 100; ++to) plan.places.push_back(scratch(to));
   for (std::size_t i = 51; i < 100; ++i) plan.actions[i].destinations = 0;  // nobody else writes scratch 99
   EXPECT_EQ(run({plan}, {.count = 40}, 2), "");

@@ -78,7 +78,7 @@ TEST_P(Shots, GiveTheBitsOfTheirPlan) {
 TEST_P(Shots, NameThePeerThatNeverComes) {
   for (const bool limited : {false, true}) {
     KernelWorld here = world(3, {.count = 16, .calls = 1, .together = true});
-    here.call().meet = 1;
+    here.call().synchronises = 1;
     here.call().limit_ns = limited ? 1'000'000'000 : 0;
     here.call().local_ranks = 2;  // the last is in a launch that never begins
     EXPECT_TRUE(run_on_fibers(here.launch(), {.on_deadlock = [&] { here.abort(); }}));
@@ -104,7 +104,7 @@ TEST(OneShot, CallsThatDifferAreReported) {
       device::Call& call = calls[static_cast<std::size_t>(rank)];
       call.local_ranks = 1;
       call.local[0] = world.call().local[rank];
-      call.meet = 1;
+      call.synchronises = 1;
       call.signature = rank == 1 ? other : same;
       if (rank == 1 && fewer_channels) call.channels = 1;
       launches.emplace_back(
@@ -149,7 +149,7 @@ TEST(KernelChoice, OnlyPlansThatSayJustThatAreSpecial) {
   EXPECT_EQ(edited([](Plan&, Action& a) { a.last = 0; }), Body::run_plan);
   EXPECT_EQ(edited([](Plan&, Action& a) { --a.destinations; }), Body::run_plan);
   EXPECT_EQ(edited([](Plan&, Action& a) { a.part = 0; }), Body::run_plan);
-  EXPECT_EQ(edited([](Plan& p, Action& a) { p.places[a.first].leaf = 0; }), Body::run_plan);
+  EXPECT_EQ(edited([](Plan& p, Action& a) { p.places[a.first].contribution = 0; }), Body::run_plan);
   for (const char* other : {"ring", "halving_doubling"})
     for (const Plan& plan : plans_of(other, Collective::all_reduce, 4, Access::mapped))
       EXPECT_EQ(choice(plan).body, Body::run_plan) << other;

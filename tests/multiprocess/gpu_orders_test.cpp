@@ -27,8 +27,8 @@ int closes() {
   return fake_cuda(library).calls("cuIpcCloseMemHandle");
 }
 
-/// Calls until every rank has opened `buffers` more of its peers: when that happens is up to each rank's janitor. On a
-/// GPU nothing counts, so there are many calls. False: a rank has failed.
+/// Calls until every rank has opened `buffers` more of its peers: when that happens is up to each rank's driver thread.
+/// On a GPU nothing counts, so there are many calls. False: a rank has failed.
 bool call_until_mapped(Seat& seat, const OneRank& shared, int buffers) {
   const int before = opens();
   if (!seat.meet()) return false;  // a rank maps what its peers have offered before it calls itself

@@ -14,7 +14,7 @@
 #include "support/folder.h"
 #include "support/launch_ranks.h"
 #include "support/results.h"
-#include "tune/keep.h"
+#include "tune/machine_file.h"
 
 namespace tutti::testing {
 namespace {
@@ -67,7 +67,7 @@ bool are_for_these_cores(const std::string& log) {
   return log.find("measured: ") == std::string::npos && log.find("built-in numbers") == std::string::npos;
 }
 
-TEST(KeptNumbers, AreMeasuredAgainOnceContradicted) {
+TEST(MachineRecord, AreMeasuredAgainOnceContradicted) {
   const Folder folder;
   const auto files = keep(folder / "kept", /*contradicted=*/true);
   EXPECT_TRUE(launch_ranks(team_of(folder), [](Seat& seat) {
@@ -87,7 +87,7 @@ TEST(KeptNumbers, AreMeasuredAgainOnceContradicted) {
   EXPECT_EQ(with_word(files, "\nmeasured again "), busy ? 0u : 1u);
 }
 
-TEST(KeptNumbers, AreContradictedByCallsThatAreMuchFaster) {
+TEST(MachineRecord, AreContradictedByCallsThatAreMuchFaster) {
   const Folder folder;
   const auto files = keep(folder / "kept", /*contradicted=*/false);
   EXPECT_TRUE(launch_ranks(team_of(folder), [](Seat& seat) {

@@ -243,7 +243,7 @@ class WatchedDevice final : public DeviceSide {
   void count(const Request&) override {}
   void count(const PeerRequest&) override {}
   std::string explain() const override { return {}; }
-  void say_ending(Error&) override {}
+  void explain_ending(Error&) override {}
 
  private:
   Communicator& of_;

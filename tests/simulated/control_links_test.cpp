@@ -209,10 +209,10 @@ TEST_F(OneLink, WhatIsHeardOfOthersIsPassedOn) {
   auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
   own_->announce({.state = RankState::failed, .culprit = 3, .words = "rank 3/900 lost"});
   for (int twice = 0; twice < 2; ++twice) {
-    own_->tell_gone({.rank = 3, .words = "rank 3/900 lost"});
-    own_->tell_gone({.rank = 801, .culprit = 3, .words = "rank 801/900 has failed"});
-    own_->tell_gone({.rank = 4, .left = true});
-    own_->tell_gone({.rank = 5, .words = "rank 5/900 lost"});
+    own_->send_gone({.rank = 3, .words = "rank 3/900 lost"});
+    own_->send_gone({.rank = 801, .culprit = 3, .words = "rank 801/900 has failed"});
+    own_->send_gone({.rank = 4, .left = true});
+    own_->send_gone({.rank = 5, .words = "rank 5/900 lost"});
   }
   std::vector<GoneRank> heard;
   for (int turn = 0; turn < 1'000; ++turn) {
@@ -292,7 +292,7 @@ TEST_F(OneLink, WhoIsAskedTellsWhatItHasCalled) {
     last = history->add({.sequence = sequence, .signature = {.collective = 1, .root = 2, .count = sequence * 7}});
   EXPECT_FALSE(history->find(3)) << "too long ago";
   const CallSummary asking{.last = {.sequence = 5, .signature = {.collective = 1}}, .hash = 4711};
-  own_->tell_summary(asking, /*ask=*/true);
+  own_->send_summary(asking, /*ask=*/true);
   for (int turn = 0; turn < 1'000 && mine->header().calls.load()->sequence() == 0; ++turn) {
     other->advance();
     own_->advance();
@@ -311,11 +311,11 @@ TEST_F(OneLink, ForWhomARankWaitsIsTold) {
   auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
   for (const std::uint32_t word : {waits::for_nobody, waits::for_rank(0), waits::for_rank(1'000'000), waits::unknown}) {
     for (int again = 0; again < 10'000; ++again) {
-      own_->tell_wait(again % 2 == 0 ? word : waits::for_rank(7));
-      own_->tell_wait(word);
+      own_->send_wait(again % 2 == 0 ? word : waits::for_rank(7));
+      own_->send_wait(word);
     }
     for (int turn = 0; turn < 1'000 && theirs->header().waits.load() != word; ++turn) {
-      own_->tell_wait(word);
+      own_->send_wait(word);
       other->advance();
       own_->advance();
       system_.poll({}, ms);
@@ -340,7 +340,7 @@ TEST_F(OneLink, CallsAreToldInAsManyFramesAsTheyNeed) {
   std::vector<CallMark> marks;
   for (std::uint64_t sequence = 1; sequence <= 1'000; ++sequence)
     marks.push_back({.sequence = sequence, .signature = {.collective = 1, .count = sequence * 7}});
-  own_->tell_calls(1, marks);
+  own_->send_calls(1, marks);
   std::vector<CallMark> told;
   for (int turn = 0; turn < 10'000 && told.size() < marks.size(); ++turn) {
     own_->advance();

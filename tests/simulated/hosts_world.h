@@ -15,9 +15,9 @@
 
 #include <fmt/format.h>
 
-#include "init/phases/control_setup.h"
 #include "init/join.h"
 #include "init/open_root.h"
+#include "init/phases/control_setup.h"
 #include "submit/batch.h"
 #include "support/sim_system.h"
 
@@ -82,13 +82,13 @@ class HostsWorld {
     return ended;
   }
 
-  /// Nobody calls anything. After each turn of a host's service all sleep for up to `nap_ns`.
-  void idle(std::int64_t ns, std::int64_t nap_ns = 20'000'000) {
+  /// Nobody calls anything. After each turn of a host's service all sleep for up to `poll_timeout_ns`.
+  void idle(std::int64_t ns, std::int64_t poll_timeout_ns = 20'000'000) {
     std::vector<Ended> none;
     const std::int64_t end = system.now_ns() + ns;
     while (system.now_ns() < end) {
       turn({}, none);
-      system.poll({}, nap_ns);
+      system.poll({}, poll_timeout_ns);
     }
   }
 

@@ -49,7 +49,7 @@ class SocketWorld {
   void run() {
     std::vector<Run> runs;
     for (std::size_t rank = 0; rank < plans_.size(); ++rank)
-      runs.emplace_back(plans_[rank], bindings_[rank], Links{.channels = channels_[rank], .system = &system_});
+      runs.emplace_back(plans_[rank], bindings_[rank], RunContext{.channels = channels_[rank], .system = &system_});
     std::vector<bool> done(runs.size());
     int idle = 0;
     while (!std::ranges::all_of(done, [](bool d) { return d; })) {
@@ -77,7 +77,7 @@ class SocketWorld {
     std::vector<std::optional<Run>> runs;
     for (std::size_t rank = 0; rank < plans_.size(); ++rank)
       runs.emplace_back(std::in_place, plans_[rank], bindings_[rank],
-                        Links{.channels = channels_[rank], .system = &system_});
+                        RunContext{.channels = channels_[rank], .system = &system_});
     std::vector<bool> succeeded(runs.size());
     const auto leave = [&](std::size_t rank, bool success) {
       succeeded[rank] = success;

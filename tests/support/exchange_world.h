@@ -81,7 +81,7 @@ class ExchangeWorld {
     call_.inbox_bytes = area_.inbox_bytes;
     call_.ranks = call_.local_ranks = area_.ranks;
     call_.channels = area_.channels;
-    call_.meet = 1;
+    call_.synchronises = 1;
     call_.signature = 77;
     call_.transfers = transfers_.data();
     links_.resize(area_.ranks);

@@ -113,12 +113,12 @@ class Room {
 /// Blocks that wait for others must all be there; of others it is enough that one runs after the other, in the gaps.
 unsigned room_for(const std::string& name, const device::Call& call, unsigned blocks, bool cooperative) {
   const bool ours = name.starts_with("tutti_");
-  return cooperative || (ours && call.meet != 0) ? blocks : 0;
+  return cooperative || (ours && call.synchronises != 0) ? blocks : 0;
 }
 
 /// Without this a word that other GPUs poll would have the order of this GPU alone. Passes have no such words.
 void check_scope(const device::Call& call) {
-  if (call.local_ranks == call.ranks || call.checks_abort != 0 || call.meet != 0) return;
+  if (call.local_ranks == call.ranks || call.checks_abort != 0 || call.synchronises != 0) return;
   const std::lock_guard guard(state().mutex);
   ++state().misuse;
 }

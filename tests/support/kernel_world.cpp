@@ -156,7 +156,7 @@ void KernelWorld::make_call() {
   call_.inbox_bytes = area_.inbox_bytes;
   call_.local_ranks = area_.ranks;
   call_.channels = area_.channels;
-  call_.meet = (plans_[0].access == Access::mapped || how_.apart) && !how_.together ? 1 : 0;
+  call_.synchronises = (plans_[0].access == Access::mapped || how_.apart) && !how_.together ? 1 : 0;
   call_.signature = how_.seed * 0x9e37'79b9'7f4a'7c15u;
   rehearsal_.calls = how_.calls;
   for (std::size_t rank = 0; rank < plans_.size(); ++rank) {

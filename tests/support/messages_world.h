@@ -127,7 +127,7 @@ class MessagesWorld {
     call.ranks = area_.ranks;
     call.local_ranks = 1;
     call.channels = area_.channels;
-    call.meet = 1;
+    call.synchronises = 1;
     call.local[0] = {.links = links.data(), .errors = errors.data(), .rank = static_cast<std::uint16_t>(rank)};
   }
 

@@ -171,7 +171,7 @@ class Surgery {
 
   std::string change_verb() {
     static constexpr Verb verbs[] = {Verb::acquire, Verb::commit, Verb::peek, Verb::release,
-                                     Verb::settle,  Verb::signal, Verb::wait, Verb::wait_line};
+                                     Verb::settle,  Verb::signal, Verb::wait, Verb::wait_descriptor};
     const Verb to = verbs[random_.below(8)];
     if (to == action().verb) return "";
     action().verb = to;
@@ -199,7 +199,7 @@ class Surgery {
       case 2: return drop_operand(a, true);
       case 3: return drop_operand(a, false);
       case 4: return swap_sources(a);
-      case 5: plan().places[a.first + pick(a.sources, random_)].leaf ^= 1; return "another leaf";
+      case 5: plan().places[a.first + pick(a.sources, random_)].contribution ^= 1; return "another contribution";
       case 6: return double_source(a);
       case 7: return swap_operands(a);
       case 8: return halve_source(a);

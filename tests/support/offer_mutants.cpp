@@ -166,7 +166,7 @@ bool OfferSurgery::leaf_more() {
   for (Plan& plan : plans_) {
     Plan raw = plan;
     for (const Action& a : raw.actions)
-      if (a.verb == Verb::copy) raw.places[a.first].leaf = 0;
+      if (a.verb == Verb::copy) raw.places[a.first].contribution = 0;
     std::vector<bool> offered = outlasting(raw);
     more = more || offered != plan.outlasts;
     plan.outlasts = std::move(offered);
@@ -208,7 +208,8 @@ bool OfferSurgery::added_change() {
   if (!one) return false;
   Plan& plan = plans_[one->rank];
   const Action& a = action(*one);
-  const Place other{.where = Where::input, .leaf = reduces(plan.collective) ? std::uint8_t{1} : std::uint8_t{0}};
+  const Place other{.where = Where::input,
+                    .contribution = reduces(plan.collective) ? std::uint8_t{1} : std::uint8_t{0}};
   Action added = a;
   added.verb = Verb::copy;
   added.last = 0;

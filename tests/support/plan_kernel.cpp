@@ -16,7 +16,7 @@ using Inputs = std::vector<std::vector<std::byte>>;
 bool is_of_lines(const device::Call& call) {
   const auto& rank = call.local[0];
   return std::any_of(rank.actions, rank.actions + rank.action_count,
-                     [](const Action& action) { return action.verb == Verb::wait_line; });
+                     [](const Action& action) { return action.verb == Verb::wait_descriptor; });
 }
 
 /// What one channel of one rank does.
@@ -59,7 +59,7 @@ class ChannelOfRank {
         if (*link.flag_here <= link.taken) return false;
         ++link.taken;
         return true;
-      case Verb::wait_line: return true;
+      case Verb::wait_descriptor: return true;
       default: return false;  // no verb of windows
     }
   }
@@ -81,7 +81,7 @@ class ChannelOfRank {
         case Where::output: return own_.output;
         case Where::scratch: return own_.scratch;
         case Where::peer_input: return const_cast<std::byte*>(buffers()[place.peer].input);
-        case Where::peer_line: return const_cast<std::byte*>(lines_[place.peer].data());
+        case Where::peer_payload: return const_cast<std::byte*>(lines_[place.peer].data());
         case Where::peer_output: return buffers()[place.peer].output;
         default: return nullptr;
       }
@@ -101,10 +101,10 @@ class ChannelOfRank {
     std::vector<Source> sources;
     for (unsigned i = 0; i < action.sources; ++i) {
       const Place& place = places[i];
-      const bool line = place.where == Where::peer_line;  // scaled by whoever sent it, on a host
+      const bool line = place.where == Where::peer_payload;  // scaled by whoever sent it, on a host
       const std::uint32_t of = line || place.where == Where::peer_input ? place.peer : own_.rank;
       sources.push_back({.at = at(place, begin),
-                         .scaled = call_.scaled != 0 && (line || place.leaf != 0),
+                         .scaled = call_.scaled != 0 && (line || place.contribution != 0),
                          .scalar = buffers()[of].scalar});
     }
     const bool weighted = call_.average != 0 && averages_by_weights(call_.type) && is_weighted(action, places);

@@ -14,13 +14,13 @@ namespace tutti::testing {
 inline std::string text(const Place& place) {
   static const char* const names[] = {"in", "out", "tmp", "slot", "in", "out", "line"};
   const std::string peer = place.where >= Where::slot ? "(" + std::to_string(place.peer) + ")" : "";
-  return (place.leaf ? "*" : "") + std::string(names[static_cast<int>(place.where)]) + peer + "." +
+  return (place.contribution ? "*" : "") + std::string(names[static_cast<int>(place.where)]) + peer + "." +
          std::to_string(place.block);
 }
 
 inline std::string text(const Plan& plan, const Action& action) {
   static const char* const verbs[] = {"copy",    "reduce", "acquire", "commit", "peek",
-                                      "release", "settle", "signal",  "wait",   "wait_line"};
+                                      "release", "settle", "signal",  "wait",   "wait_descriptor"};
   std::string line = verbs[static_cast<int>(action.verb)];
   if (action.verb != Verb::copy && action.verb != Verb::reduce) {
     line += " " + std::to_string(action.peer);

@@ -24,8 +24,8 @@ inline Place at_peer(Where where, Rank peer, int block) {
 inline Place slot(Rank peer, int item) {
   return at_peer(Where::slot, peer, item);
 }
-inline Place leaf(Place place) {
-  place.leaf = 1;
+inline Place contributed(Place place) {
+  place.contribution = 1;
   return place;
 }
 
@@ -56,7 +56,7 @@ class PlanWriter {
   PlanWriter& settle(Rank peer) { return add(Verb::settle, peer); }
   PlanWriter& signal(Rank peer) { return add(Verb::signal, peer); }
   PlanWriter& wait(Rank peer) { return add(Verb::wait, peer); }
-  PlanWriter& wait_line(Rank peer) { return add(Verb::wait_line, peer); }
+  PlanWriter& wait_descriptor(Rank peer) { return add(Verb::wait_descriptor, peer); }
 
   PlanWriter& copy(Place source, std::initializer_list<Place> to, int part = 0) {
     return pass(Verb::copy, {source}, to, part);

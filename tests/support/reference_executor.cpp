@@ -102,7 +102,8 @@ bool ReferenceExecutor::act(Channel& l, const Action& a) {
     case Verb::wait:
       if (flag(a.peer, l.rank, true) <= flag(a.peer, l.rank, false)) return false;
       return ++flag(a.peer, l.rank, false), true;
-    case Verb::wait_line: return !lines_[index(buffers_[index(l.rank)].call) * index(ranks_) + index(a.peer)].empty();
+    case Verb::wait_descriptor:
+      return !lines_[index(buffers_[index(l.rank)].call) * index(ranks_) + index(a.peer)].empty();
     default: return fail(Outcome::broken, "no such verb");
   }
 }
@@ -125,7 +126,7 @@ bool ReferenceExecutor::pass(Channel& l, const Action& a) {
   } else {
     for (int word = 0; word < words; ++word) {
       Word x = word < o.words ? o.at[word] : poison;
-      if (place.leaf && arithmetic_.reduces()) x = arithmetic_.scaled(x, o.owner);
+      if (place.contribution && arithmetic_.reduces()) x = arithmetic_.scaled(x, o.owner);
       if (halves) x = Arithmetic::doubled(x, place.halvings);
       l.held[word] = l.operand == 0 ? x : arithmetic_.combined(l.held[word], x);
       if (l.operand + 1 < sources) continue;
@@ -166,7 +167,7 @@ ReferenceExecutor::Operand ReferenceExecutor::operand(Channel& l, const Action& 
     case Where::scratch:
       if (p.block >= index(plans_[index(l.rank)].scratch_groups * parts_)) return {};
       return {at(b.scratch, 0), words, owner};
-    case Where::peer_line: {
+    case Where::peer_payload: {
       std::vector<Word>& line = lines_[index(buffers_[index(l.rank)].call) * index(ranks_) + index(owner)];
       if (p.block >= index(b.input_blocks) || written || access_ != Access::in_line || a.part >= index(parts_))
         return {};

@@ -25,7 +25,7 @@ bool in_range(const Plan& plan, const Action& a) {
 ReferenceExecutor::Operand ReferenceExecutor::kept(Channel& l, const Action& a) {
   const Plan& plan = plans_[index(l.rank)];
   const Place& first = plan.sources(a)[0];
-  const bool scaled = first.leaf != 0 && arithmetic_.scales();
+  const bool scaled = first.contribution != 0 && arithmetic_.scales();
   if (a.verb == Verb::copy && own(first) && !scaled) return operand(l, a, first, false);
   for (const Place& p : plan.destinations(a))
     if (own(p)) return operand(l, a, p, true);
@@ -61,7 +61,7 @@ bool ReferenceExecutor::may_change(Channel& l, const Action& a) {
   const Plan& plan = plans_[index(l.rank)];
   if (l.offered.empty() || !in_range(plan, a)) return true;
   const Place& first = plan.sources(a)[0];
-  const bool scaled = first.leaf != 0 && arithmetic_.scales();
+  const bool scaled = first.contribution != 0 && arithmetic_.scales();
   const Word* const copied = a.verb == Verb::copy && own(first) && !scaled ? operand(l, a, first, false).at : nullptr;
   return std::ranges::none_of(plan.destinations(a), [&](const Place& p) {
     const Word* const changed = own(p) ? operand(l, a, p, true).at : nullptr;

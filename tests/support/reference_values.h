@@ -43,7 +43,7 @@ class Arithmetic {
   Word contribution(int call, Rank rank, int block, int tile, int word) const {
     return hash(hash(hash(seed_ + static_cast<Word>(call), rank, block), tile, word), 0, 0);
   }
-  /// A rank's factor of a pre-multiplied sum; reading with Place::leaf applies it.
+  /// A rank's factor of a pre-multiplied sum; reading with Place::contribution applies it.
   Word scaled(Word x, Rank rank) const { return scales_ ? x * (hash(seed_, rank, -1) | 1) : x; }
   Word combined(Word left, Word right) const {
     return ordered_ ? (left ^ std::rotl(right, 17)) * 0x9e3779b97f4a7c15u + right : left + right;

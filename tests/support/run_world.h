@@ -95,7 +95,9 @@ class World {
       for (int index = 0; index < shape.channels; ++index) channels_[rank].push_back(open(index, rank));
   }
 
-  Links links(int rank) { return {.channels = channels_[rank], .doorbells = bell_pointers_, .system = &real_system()}; }
+  RunContext links(int rank) {
+    return {.channels = channels_[rank], .doorbells = bell_pointers_, .system = &real_system()};
+  }
   FakeFifo& fifo(int channel, int from, int to) { return fifos_[at(channel, from, to)]; }
   Doorbell& bell(int rank) { return bells_[rank]; }
 

@@ -26,8 +26,8 @@ class SharedAreas {
 
   /// The same memory at another address, as another process would see it.
   RankArea mapped_again(int rank) {
-    const auto spot = table_.find(&areas_[rank].header(), 1);
-    auto shared = table_.share(spot->name);
+    const auto location = table_.find(&areas_[rank].header(), 1);
+    auto shared = table_.share(location->name);
     EXPECT_TRUE(shared);
     auto mapping = Mapping::shared(shared->fd.get(), shared->bytes);
     EXPECT_TRUE(mapping);

@@ -44,12 +44,12 @@ TEST(AdoptedMemory, IsMappedByPeersAndKeepsItsContent) {
   ASSERT_TRUE(table.adopt(buffer));
   for (std::size_t i = 0; i < 5 * page; ++i) ASSERT_EQ(memory.at()[i], static_cast<std::byte>(i * 7 / 5)) << i;
 
-  const auto spot = table.find(buffer.data(), buffer.size());
-  ASSERT_TRUE(spot);
-  EXPECT_EQ(spot->offset, 16U);
+  const auto location = table.find(buffer.data(), buffer.size());
+  ASSERT_TRUE(location);
+  EXPECT_EQ(location->offset, 16U);
   EXPECT_FALSE(table.find(memory.at(), 1));
   EXPECT_FALSE(table.find(memory.at() + 4 * page, 1));
-  auto shared = table.share(spot->name);
+  auto shared = table.share(location->name);
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->bytes, 3 * page);
   auto peer = Mapping::shared(shared->fd.get(), shared->bytes);
@@ -63,7 +63,7 @@ TEST(AdoptedMemory, IsMappedByPeersAndKeepsItsContent) {
   table.disown(buffer);
   EXPECT_EQ(table.retired(), before + 1);
   EXPECT_FALSE(table.find(buffer.data(), 1));
-  EXPECT_FALSE(table.share(spot->name));
+  EXPECT_FALSE(table.share(location->name));
   EXPECT_EQ(buffer[1], std::byte{99});
   peer->data()[18] = std::byte{55};
   EXPECT_NE(buffer[2], std::byte{55}) << "no late peer writes here";

@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 using testing::at_peer;
+using testing::contributed;
 using testing::input;
-using testing::leaf;
 using testing::output;
 using testing::PlanWriter;
 using testing::scratch;
@@ -29,7 +29,7 @@ Schedule exchange_schedule() {
 
 PlanWriter send_and_add(const Schedule& schedule, Rank rank) {
   const Rank peer = 1 - rank;
-  const Place mine = leaf(input(0));
+  const Place mine = contributed(input(0));
   const Place theirs = slot(peer, 0);
   PlanWriter w(schedule, rank, Access::slots, 1);
   w.acquire(peer, 1).copy(mine, {slot(peer, 0)}).commit(peer);
@@ -59,8 +59,8 @@ Schedule halves_schedule() {
 
 PlanWriter add_half(const Schedule& schedule, Rank rank) {
   const Rank peer = 1 - rank;
-  const Place mine = leaf(input(rank));
-  const Place theirs = leaf(at_peer(Where::peer_input, peer, rank));
+  const Place mine = contributed(input(rank));
+  const Place theirs = contributed(at_peer(Where::peer_input, peer, rank));
   PlanWriter w(schedule, rank, Access::mapped);
   if (rank == 0)
     w.reduce({mine, theirs}, {output(0), at_peer(Where::peer_output, peer, 0)}, 0).last();
@@ -136,10 +136,10 @@ INSTANTIATE_TEST_SUITE_P(
     Flaws, CheckExchange,
     ::testing::Values(
         Flaw{"OtherOrder", [](Plans& p) { std::swap(p[1].places[2], p[1].places[3]); }, "the schedule makes"},
-        Flaw{"OwnContributionTwice", [](Plans& p) { p[0].places[3] = leaf(input(0)); }, "the schedule makes"},
-        Flaw{"NotScaled", [](Plans& p) { p[0].places[2].leaf = 0; }, "without its mark"},
-        Flaw{"SentUnscaled", [](Plans& p) { p[0].places[0].leaf = 0; }, "without its mark"},
-        Flaw{"ScaledTwice", [](Plans& p) { p[0].places[3].leaf = 1; }, "cannot be a contribution"},
+        Flaw{"OwnContributionTwice", [](Plans& p) { p[0].places[3] = contributed(input(0)); }, "the schedule makes"},
+        Flaw{"NotScaled", [](Plans& p) { p[0].places[2].contribution = 0; }, "without its mark"},
+        Flaw{"SentUnscaled", [](Plans& p) { p[0].places[0].contribution = 0; }, "without its mark"},
+        Flaw{"ScaledTwice", [](Plans& p) { p[0].places[3].contribution = 1; }, "cannot be a contribution"},
         Flaw{"InputHalved", [](Plans& p) { p[0].places[3].halvings = 1; }, "is halved 0 times, not 1"},
         Flaw{"ResultNotHalved", [](Plans& p) { p[0].actions[find(p[0], Verb::reduce)].halvings = 0; },
              "must be halved 1 times, not 0"},
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{"SignalTwice", [](Plans& p) { p[0].actions.push_back(p[0].actions[1]); }, "ends as nothing"},
         Flaw{"OtherPart", [](Plans& p) { p[0].places[0].block = 1; }, "another part"},
         Flaw{"SlotInAWindowPlan", [](Plans& p) { p[0].places[0] = slot(1, 0); }, "no slots"},
-        Flaw{"LineInAWindowPlan", [](Plans& p) { p[0].places[0] = at_peer(Where::peer_line, 1, 0); },
+        Flaw{"LineInAWindowPlan", [](Plans& p) { p[0].places[0] = at_peer(Where::peer_payload, 1, 0); },
              "reads no call descriptors"},
         Flaw{"OwnWindow", [](Plans& p) { p[0].places[1].peer = 0; }, "not a peer"},
         Flaw{"PushAtPull", [](Plans& p) { p[0].access = p[1].access = Access::cma; }, "no window"},
@@ -271,7 +271,7 @@ TEST(Check, RefusesAMessageThatNobodyTakes) {
   const Schedule schedule = exchange_schedule();
   Plans plans = exchange_plans(schedule);
   drop(plans[1], Verb::peek), drop(plans[1], Verb::release);
-  plans[1].places[2] = leaf(input(0));
+  plans[1].places[2] = contributed(input(0));
   expect_refused(check(schedule, plans, {.slots = 9, .tiles = 1, .calls = 1}), "the schedule makes");
   plans = exchange_plans(schedule);
   Plan& surplus = plans[0];
@@ -330,8 +330,8 @@ TEST(Check, SeesWhatOnlyInPlaceGoesWrong) {
   Plans plans;
   for (Rank rank = 0; rank < 2; ++rank) {
     PlanWriter w(schedule, rank, Access::mapped);
-    const Place mine = leaf(input(0));
-    const Place theirs = leaf(at_peer(Where::peer_input, 1 - rank, 0));
+    const Place mine = contributed(input(0));
+    const Place theirs = contributed(at_peer(Where::peer_input, 1 - rank, 0));
     if (rank == 0)
       w.reduce({mine, theirs}, {output(0)}).last();
     else
@@ -347,10 +347,10 @@ TEST(Check, LinesMustBeWaitedFor) {
   const Schedule schedule = exchange_schedule();
   Plans plans;
   for (Rank rank = 0; rank < 2; ++rank) {
-    const Place mine = leaf(input(0));
-    const Place theirs = at_peer(Where::peer_line, 1 - rank, 0);
+    const Place mine = contributed(input(0));
+    const Place theirs = at_peer(Where::peer_payload, 1 - rank, 0);
     PlanWriter w(schedule, rank, Access::in_line);
-    w.wait_line(1 - rank);
+    w.wait_descriptor(1 - rank);
     if (rank == 0)
       w.reduce({mine, theirs}, {output(0)}).last();
     else
@@ -358,7 +358,7 @@ TEST(Check, LinesMustBeWaitedFor) {
     plans.push_back(w.plan());
   }
   EXPECT_EQ(text(check_all(schedule, plans)), "");
-  drop(plans[1], Verb::wait_line);
+  drop(plans[1], Verb::wait_descriptor);
   expect_refused(check_all(schedule, plans), "not waited for");
 }
 
@@ -383,7 +383,7 @@ TEST(Check, ManySourcesAreAChain) {
       const auto first = static_cast<std::uint32_t>(root.places.size());
       if (begin > 0) root.places.push_back(sum_of(begin, output(0)));
       for (Rank rank = begin; rank < end; ++rank)
-        root.places.push_back(leaf(rank == 0 ? input(0) : at_peer(Where::peer_input, rank, 0)));
+        root.places.push_back(contributed(rank == 0 ? input(0) : at_peer(Where::peer_input, rank, 0)));
       const auto sources = static_cast<std::uint16_t>(root.places.size() - first);
       root.places.push_back(output(0));
       root.actions.push_back({.verb = Verb::reduce,

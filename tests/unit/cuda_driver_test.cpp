@@ -107,16 +107,16 @@ TEST_F(CudaDriver, KindsOfPointers) {
   for (const Case& one :
        {Case{&on_stack, MemoryKind::host, -1}, Case{nullptr, MemoryKind::host, -1}, Case{device, MemoryKind::device, 1},
         Case{device + 999, MemoryKind::device, 1}, Case{managed + 1, MemoryKind::managed, 1}}) {
-    auto facts = look_at(*loaded, one.at);
+    auto facts = query_pointer(*loaded, one.at);
     ASSERT_TRUE(facts);
     EXPECT_EQ(facts->kind, one.kind);
     EXPECT_EQ(facts->device, one.device);
   }
   // How some drivers answer for memory that they do not know.
   fake_cuda(library).fail("cuPointerGetAttributes", status::invalid_value);
-  EXPECT_EQ(look_at(*loaded, &on_stack)->kind, MemoryKind::host);
+  EXPECT_EQ(query_pointer(*loaded, &on_stack)->kind, MemoryKind::host);
   fake_cuda(library).fail("cuPointerGetAttributes", status::illegal_address);
-  expect_refused(look_at(*loaded, &on_stack), Code::cuda, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  expect_refused(query_pointer(*loaded, &on_stack), Code::cuda, "CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
 TEST_F(CudaDriver, BuffersOfOneCall) {

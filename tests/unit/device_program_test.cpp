@@ -1,4 +1,4 @@
-// Are kernels told the same cut as the CPU executor, and only such actions together as have different peers?
+// Are kernels told the same cut as the CPU executor, and only such actions parallel as have different peers?
 #include "exec/device_program.h"
 
 #include <gtest/gtest.h>
@@ -49,9 +49,9 @@ TEST(DeviceProgram, TogetherGoWhatHasDifferentPeers) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 4}, 1);
   PlanWriter writer(schedule, 0, Access::mapped);
   writer.signal(1).signal(2).signal(1).wait(1).wait(2).copy(input(0), {output(0)}).copy(input(0), {output(0)});
-  std::vector<std::uint32_t> together;
-  for (const Action& action : device_actions(writer.plan())) together.push_back(action.together);
-  EXPECT_EQ(together, (std::vector<std::uint32_t>{2, 1, 1, 2, 1, 1, 1}));
+  std::vector<std::uint32_t> parallel;
+  for (const Action& action : device_actions(writer.plan())) parallel.push_back(action.parallel);
+  EXPECT_EQ(parallel, (std::vector<std::uint32_t>{2, 1, 1, 2, 1, 1, 1}));
 }
 
 TEST(DeviceProgram, EntriesHaveNamesOfTheirOwn) {

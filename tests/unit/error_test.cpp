@@ -51,8 +51,8 @@ TEST(Result, HoldsAValueOrAnError) {
 /// A program that is told "in progress" would wait for ever.
 TEST(Code, ThatAPeerToldIsThatOfAnError) {
   for (const std::uint32_t number : {1u, 2u, 3u, 4u, 5u, 6u, 8u})
-    EXPECT_EQ(code_told(number), static_cast<Code>(number));
-  for (const std::uint32_t number : {0u, 7u, 9u, 0xffff'ffffu}) EXPECT_EQ(code_told(number), Code::remote);
+    EXPECT_EQ(received_code(number), static_cast<Code>(number));
+  for (const std::uint32_t number : {0u, 7u, 9u, 0xffff'ffffu}) EXPECT_EQ(received_code(number), Code::remote);
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ std::vector<Words> results(const std::vector<Plan>& plans, std::size_t count, bo
   std::vector<Run> runs;
   std::vector<int> windows(plans.size(), 0);  // open, by rank
   for (int rank = 0; rank < ranks; ++rank) {
-    Links links = world.links(rank);
+    RunContext links = world.links(rank);
     links.rules = &rules;
     for (int channel = 0; random != nullptr && channel < channels; ++channel)
       for (int peer = 0; peer < ranks; ++peer) {

@@ -8,7 +8,7 @@
 
 #include "analysis/pictures/job_picture.h"
 #include "place/job_file.h"
-#include "place/seats.h"
+#include "place/locations.h"
 #include "support/folder.h"
 #include "tools/tutti_topo/job.h"
 #include "topology/sources/read.h"
@@ -28,14 +28,16 @@ Job planned(const std::string& machine, int hosts, int each) {
   return job_of(PlannedJob{.hosts = hosts, .ranks_per_host = each}, recorded(machine));
 }
 
-/// As a communicator on two live hosts knows it: rank 0's machine, and seats; the last rank is bound to nothing.
+/// As a communicator on two live hosts knows it: rank 0's machine, and locations; the last rank is bound to nothing.
 Job live_job(const Topology& machine) {
-  const std::vector<OwnSeat> seats{{.package = 0, .numa = 0}, {.package = 1, .numa = 1}, {.package = 0, .numa = 0}, {}};
+  const std::vector<ReportedLocation> locations{
+      {.package = 0, .numa = 0}, {.package = 1, .numa = 1}, {.package = 0, .numa = 0}, {}};
   const std::vector hosts{0, 0, 2, 2};
   const std::vector<std::string> names{"odd & \"name\x01", "", "other", ""};
   const auto first = std::make_shared<const Topology>(machine);
-  const JobRanks ranks{.seats = seats, .hosts = hosts, .names = names, .machines = {first, first, nullptr, nullptr}};
-  return job_of(ranks, map_of(seats, hosts, ranks.machines));
+  const JobRanks ranks{
+      .locations = locations, .hosts = hosts, .names = names, .machines = {first, first, nullptr, nullptr}};
+  return job_of(ranks, map_of(locations, hosts, ranks.machines));
 }
 
 std::size_t count(const std::string& text, std::string_view what) {
@@ -63,7 +65,7 @@ TEST(PlannedJob, IsWhatACommunicatorWouldFindOut) {
   const Topology machine = recorded("cube-mesh-double.txt");
   const PlannedJob plan{.hosts = 2, .ranks_per_host = 8};
   const Job job = job_of(plan, machine);
-  const JobMap map = map_of(std::vector<OwnSeat>(16, {.recorded = 1}), hosts_of(plan), &machine);
+  const JobMap map = map_of(std::vector<ReportedLocation>(16, {.recorded = 1}), hosts_of(plan), &machine);
   EXPECT_EQ(job.levels, map.levels);
   EXPECT_EQ(job.order, map.order);
   EXPECT_EQ(map_of(plan, &machine), map);
@@ -106,7 +108,7 @@ TEST(JobPicture, HasEveryRankAndEveryStepOfTheRing) {
     const std::string text = job_picture(job), name = fmt::format("{} {}x{}", machine, hosts, each);
     pugi::xml_document document;
     ASSERT_TRUE(document.load_string(text.c_str())) << name;
-    EXPECT_EQ(count(text, "class=\"chip\""), job.seats.size() + 1) << name << ": and the legend's";
+    EXPECT_EQ(count(text, "class=\"chip\""), job.locations.size() + 1) << name << ": and the legend's";
     EXPECT_EQ(count(text, "<polygon"), job.order.size()) << name << ": an arrowhead for each step";
     EXPECT_EQ(count(text, "class=\"bad\""), 0u) << name;
     EXPECT_EQ(text.find("nan"), std::string::npos) << name;
@@ -126,7 +128,7 @@ TEST(JobPicture, PutsNothingOnSomethingElse) {
     }
     for (std::size_t a = 0; a < layout.chips.size(); ++a) {
       if (layout.chips[a].width == 0) continue;
-      const auto box = static_cast<std::size_t>(layout.box_of_host[static_cast<std::size_t>(job.seats[a].host)]);
+      const auto box = static_cast<std::size_t>(layout.box_of_host[static_cast<std::size_t>(job.locations[a].host)]);
       EXPECT_TRUE(inside(layout.hosts[box].whole.box, layout.chips[a])) << machine << " rank " << a;
       for (std::size_t b = 0; b < a; ++b) EXPECT_TRUE(apart(layout.chips[a], layout.chips[b])) << machine << a << b;
     }
@@ -146,7 +148,7 @@ TEST(JobPicture, CountsHostsThatAreAlike) {
 
 TEST(JobPicture, StaysReadableIfNoTwoHostsAreAlike) {
   Job job = planned("switched-8.xml", 300, 4);
-  for (std::size_t rank = 0; rank < job.seats.size(); ++rank) job.seats[rank].cache = static_cast<int>(rank);
+  for (std::size_t rank = 0; rank < job.locations.size(); ++rank) job.locations[rank].cache = static_cast<int>(rank);
   const std::string text = job_picture(job);
   EXPECT_NE(text.find("253 more hosts"), std::string::npos);
   EXPECT_EQ(count(text, "in 1 · out 1"), 47u);

@@ -58,13 +58,13 @@ TEST(Lower, PacksWhatGoesToOnePeerIntoOneMessage) {
 TEST(Lower, WaitsForLinesAsTheyAreNeeded) {
   const Schedule gather = schedule_of("one_shot", {.collective = Collective::gather, .ranks = 3, .root = 1});
   EXPECT_EQ(lines(lower(gather, 1, Access::in_line)),
-            (Lines{"copy in.0 -> out.1", "wait_line 0", "copy line(0).0 -> out.0", "wait_line 2",
+            (Lines{"copy in.0 -> out.1", "wait_descriptor 0", "copy line(0).0 -> out.0", "wait_descriptor 2",
                    "copy line(2).0 -> out.2"}));
   EXPECT_EQ(lines(lower(gather, 0, Access::in_line)), Lines{}) << "nobody waits who needs nothing";
 
   const Schedule sum = schedule_of("one_shot", {.collective = Collective::all_reduce, .ranks = 3});
   EXPECT_EQ(lines(lower(sum, 1, Access::in_line)),
-            (Lines{"wait_line 0", "wait_line 2", "reduce line(0).0 *in.0 line(2).0 -> out.0 last"}));
+            (Lines{"wait_descriptor 0", "wait_descriptor 2", "reduce line(0).0 *in.0 line(2).0 -> out.0 last"}));
 }
 
 TEST(Lower, RaisesFlagsOnlyWhereABlockJoinsTwoRanks) {

@@ -28,7 +28,7 @@ class Exchange : public ::testing::Test {
     PeerInfo info;
     info.machine = *sha256(std::as_bytes(std::span(text)));
     info.machine_bytes = static_cast<std::uint32_t>(text.size());
-    if (gpu) put_text(info.seat.gpu, "0000:81:00.0");
+    if (gpu) put_text(info.location.gpu, "0000:81:00.0");
     infos_.push_back(info);
     hosts_.push_back(host);
     texts_.push_back(std::move(text));

@@ -30,7 +30,7 @@ Topology of_sysfs(int gpus) {
     machine.add(
         {.kind = DeviceKind::gpu, .bus_id = bus(gpu), .parent = root, .vendor = 0x10de, .gbps = 48, .source = "sysfs"});
   }
-  settle(machine);
+  normalise(machine);
   return machine;
 }
 
@@ -60,7 +60,7 @@ class NvmlSource : public Test {
   }
   Topology asked(Topology machine) {
     add_nvml(machine, path_);
-    settle(machine);
+    normalise(machine);
     EXPECT_EQ(nvml_->started, nvml_->stopped);
     return machine;
   }

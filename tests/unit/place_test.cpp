@@ -1,4 +1,4 @@
-// The map of a job: what is made of seats, and what of bytes.
+// The map of a job: what is made of locations, and what of bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 #include "place/host_groups.h"
 #include "place/job_map.h"
+#include "place/locations.h"
 #include "place/packed_words.h"
-#include "place/seats.h"
 
 namespace tutti {
 namespace {
@@ -17,42 +17,42 @@ namespace {
 using Orders = std::vector<std::vector<Rank>>;
 
 /// Bound to a NUMA node of a machine with two nodes a package.
-OwnSeat at_node(int numa) {
+ReportedLocation at_node(int numa) {
   return {.package = numa / 2, .numa = numa, .cache = numa * 8};
 }
 
 TEST(Map, OfUnboundRanksOfAHostIsOneGroup) {
-  const std::vector<OwnSeat> seats(4);
-  EXPECT_EQ(map_of(seats, std::vector{0, 0, 0, 0}, nullptr), JobMap{});
+  const std::vector<ReportedLocation> locations(4);
+  EXPECT_EQ(map_of(locations, std::vector{0, 0, 0, 0}, nullptr), JobMap{});
 }
 
 TEST(Map, HasPackagesAndNodesAndPutsNeighboursNextToEachOther) {
-  std::vector<OwnSeat> seats;
-  for (const int node : {0, 2, 1, 3, 0, 2, 1, 3}) seats.push_back(at_node(node));
-  const JobMap map = map_of(seats, std::vector(8, 0), nullptr);
+  std::vector<ReportedLocation> locations;
+  for (const int node : {0, 2, 1, 3, 0, 2, 1, 3}) locations.push_back(at_node(node));
+  const JobMap map = map_of(locations, std::vector(8, 0), nullptr);
   EXPECT_EQ(map.levels, (std::vector<Level>{{0, 1, 0, 1, 0, 1, 0, 1}, {0, 1, 2, 3, 0, 1, 2, 3}}));
   EXPECT_EQ(map.order, (std::vector<Rank>{0, 4, 2, 6, 1, 5, 3, 7}));
 }
 
 TEST(Map, KeepsHostsTogetherWhateverTheirRanksAre) {
-  const std::vector<OwnSeat> seats(4);
-  const JobMap map = map_of(seats, std::vector{0, 1, 0, 1}, nullptr);
+  const std::vector<ReportedLocation> locations(4);
+  const JobMap map = map_of(locations, std::vector{0, 1, 0, 1}, nullptr);
   EXPECT_EQ(map.levels, (std::vector<Level>{{0, 1, 0, 1}}));
   EXPECT_EQ(map.order, (std::vector<Rank>{0, 2, 1, 3}));
   EXPECT_EQ(map.rings, (Orders{{0, 2, 1, 3}, {2, 0, 3, 1}}));
-  EXPECT_TRUE(map_of(seats, std::vector{0, 0, 2, 2}, nullptr).order.empty());
-  EXPECT_EQ(map_of(seats, std::vector{0, 1, 2, 3}, nullptr), JobMap{}) << "a rank on each host: no level";
+  EXPECT_TRUE(map_of(locations, std::vector{0, 0, 2, 2}, nullptr).order.empty());
+  EXPECT_EQ(map_of(locations, std::vector{0, 1, 2, 3}, nullptr), JobMap{}) << "a rank on each host: no level";
 }
 
 /// A rank on each host, which says that it is there.
-std::vector<OwnSeat> in(const std::vector<std::string>& groups) {
-  std::vector<OwnSeat> seats;
+std::vector<ReportedLocation> in(const std::vector<std::string>& groups) {
+  std::vector<ReportedLocation> locations;
   for (const std::string& text : groups) {
     const auto told = host_groups(text);
     EXPECT_TRUE(told) << text;
-    seats.push_back({.groups = told ? *told : HostGroups{}});
+    locations.push_back({.groups = told ? *told : HostGroups{}});
   }
-  return seats;
+  return locations;
 }
 
 TEST(Map, HasGroupsOfHostsAsLevels) {
@@ -117,7 +117,7 @@ TEST(HostGroups, AreTheSwitchesThatSlurmNames) {
 
 TEST(Map, TakesTheRingsOfAFile) {
   const std::vector hosts{0, 1, 0, 1, 0, 1, 6};
-  JobMap map = map_of(std::vector<OwnSeat>(7), hosts, nullptr);
+  JobMap map = map_of(std::vector<ReportedLocation>(7), hosts, nullptr);
   ASSERT_TRUE(take_rings(map, {{0, 2, 1}}, hosts));
   EXPECT_EQ(map.order, (std::vector<Rank>{0, 4, 2, 1, 5, 3, 6}));
   EXPECT_TRUE(map.rings.empty()) << "one ring is the order";

@@ -75,7 +75,7 @@ TEST(Quiet, GivesBackWhatIsPartOfIt) {
   EXPECT_EQ(given, 2);
 }
 
-/// Threads that launch, each of which has something to give back, beside one that looks as the janitor does.
+/// Threads that launch, each of which has something to give back, beside one that looks as the driver thread does.
 TEST(Quiet, NothingIsGivenBackBesideALaunch) {
   constexpr int launches = 2000, threads = 3;
   Quiet quiet;

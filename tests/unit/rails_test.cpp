@@ -109,7 +109,7 @@ TEST(Rails, EnterByTheRankNearestToANic) {
   std::vector<int> nics = machine.nics();
   std::erase_if(nics, [&](int nic) { return machine[nic].network_gbps < 10; });  // one is for other purposes
   ASSERT_EQ(nics.size(), 8u);
-  const std::vector<int> doors = doors_of(&machine, gpus, 8);
+  const std::vector<int> doors = entry_ranks_of(&machine, gpus, 8);
   EXPECT_TRUE(all_differ(doors));
   const auto kind = [&](int gpu, int nic) { return static_cast<int>(topology::path(machine, gpu, nic).kind); };
   for (std::size_t ring = 0; ring < 8; ++ring)
@@ -118,8 +118,8 @@ TEST(Rails, EnterByTheRankNearestToANic) {
 }
 
 TEST(Rails, WithoutNicsAreSpreadEvenly) {
-  EXPECT_EQ(doors_of(nullptr, std::vector(8, -1), 4), (std::vector{0, 2, 4, 6}));
-  EXPECT_EQ(doors_of(nullptr, std::vector(3, -1), 3), (std::vector{0, 1, 2}));
+  EXPECT_EQ(entry_ranks_of(nullptr, std::vector(8, -1), 4), (std::vector{0, 2, 4, 6}));
+  EXPECT_EQ(entry_ranks_of(nullptr, std::vector(3, -1), 3), (std::vector{0, 1, 2}));
 }
 
 TEST(Rails, NeedHostsOfSeveralRanks) {
@@ -132,7 +132,7 @@ TEST(Rails, NeedHostsOfSeveralRanks) {
 
 TEST(Rails, LeaveByDifferentRanksWhereAHostHasAChoice) {
   const Orders orders{{0, 1, 2, 3}, {0, 3, 2, 1}};
-  const HostRings host{.orders = orders, .doors = {0, 2}};
+  const HostRings host{.orders = orders, .entry_ranks = {0, 2}};
   EXPECT_EQ(rings_through(std::vector{host}), (Orders{{0, 1, 2, 3}, {2, 3, 0, 1}}))
       << "the second ring would end at 3 as the first does";
 }

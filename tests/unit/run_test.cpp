@@ -77,7 +77,7 @@ void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std:
                         .streamed_bytes = streamed_bytes};
   std::vector<Run> runs;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-    Links links = world.links(static_cast<int>(rank));
+    RunContext links = world.links(static_cast<int>(rank));
     links.rules = &rules;
     runs.emplace_back(plans[rank], calls.bindings[rank], links);
   }
@@ -88,11 +88,11 @@ void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std:
 Plan exchange(const Schedule& schedule, Rank rank) {
   const Rank peer = 1 - rank;
   PlanWriter plan(schedule, rank, Access::slots, 1);
-  plan.acquire(peer, 1).copy(leaf(input(0)), {slot(peer, 0)}).commit(peer).peek(peer, 1);
+  plan.acquire(peer, 1).copy(contributed(input(0)), {slot(peer, 0)}).commit(peer).peek(peer, 1);
   if (rank == 0)
-    plan.reduce({leaf(input(0)), slot(peer, 0)}, {output(0)}).last();
+    plan.reduce({contributed(input(0)), slot(peer, 0)}, {output(0)}).last();
   else
-    plan.reduce({slot(peer, 0), leaf(input(0))}, {output(0)}).last();
+    plan.reduce({slot(peer, 0), contributed(input(0))}, {output(0)}).last();
   return plan.release(peer).settle(peer).plan();
 }
 
@@ -158,8 +158,8 @@ std::vector<Plan> two_shot(int ranks) {
     Plan plan = writer.plan();
     for (const auto& [own, theirs] : {std::pair{Where::input, Where::peer_input}, {Where::output, Where::peer_output}})
       for (Rank peer = 0; peer < ranks; ++peer)
-        plan.places.push_back(peer == rank ? leaf({.where = own, .block = static_cast<std::uint32_t>(rank)})
-                                           : leaf(at_peer(theirs, peer, rank)));
+        plan.places.push_back(peer == rank ? contributed({.where = own, .block = static_cast<std::uint32_t>(rank)})
+                                           : contributed(at_peer(theirs, peer, rank)));
     plan.actions[0].sources = plan.actions[0].destinations = static_cast<std::uint16_t>(ranks);
     plans.push_back(std::move(plan));
   }
@@ -231,9 +231,9 @@ bool may_pull() {
 TEST(Run, PulledMemoryIsCopiedOrReduced) {
   if (!may_pull()) GTEST_SKIP() << "process_vm_readv is not permitted here";
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 3}, 1);
-  const auto theirs = [](Rank peer) { return leaf(at_peer(Where::peer_input, peer, 0)); };
+  const auto theirs = [](Rank peer) { return contributed(at_peer(Where::peer_input, peer, 0)); };
   const Plan reducing = PlanWriter(schedule, 0, Access::cma)
-                            .reduce({leaf(input(0)), theirs(1), theirs(2)}, {output(0), scratch(0)})
+                            .reduce({contributed(input(0)), theirs(1), theirs(2)}, {output(0), scratch(0)})
                             .last()
                             .plan();
   const Plan copying =
@@ -316,19 +316,19 @@ struct Lines {
 
 TEST(Run, SmallCallsReadTheirPeersLines) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 3}, 1);
-  const auto line = [](Rank peer) { return at_peer(Where::peer_line, peer, 0); };
+  const auto line = [](Rank peer) { return at_peer(Where::peer_payload, peer, 0); };
   const Plan plan = PlanWriter(schedule, 1, Access::in_line)
-                        .wait_line(0)
-                        .wait_line(2)
-                        .reduce({line(0), leaf(input(0)), line(2)}, {output(0)})
+                        .wait_descriptor(0)
+                        .wait_descriptor(2)
+                        .reduce({line(0), contributed(input(0)), line(2)}, {output(0)})
                         .last()
                         .plan();
   for (const std::size_t count : {1, 6, 7, 100}) {
     World world({.ranks = 3, .channels = 4});
     Lines lines(3, 1024);
     Calls calls(3, count, 1, 1, 1);
-    Links links = world.links(1);
-    links.lines = &lines.of[1];
+    RunContext links = world.links(1);
+    links.descriptors = &lines.of[1];
     tutti::Run run(plan, calls.bindings[1], links);
 
     lines.publish(1, calls.inputs[1]);
@@ -338,7 +338,7 @@ TEST(Run, SmallCallsReadTheirPeersLines) {
     progress = run.advance();
     ASSERT_TRUE(progress && *progress == Progress::blocked);
     EXPECT_EQ(run.waiting_for().peer, 2);
-    EXPECT_EQ(run.waiting_for().verb, Verb::wait_line);
+    EXPECT_EQ(run.waiting_for().verb, Verb::wait_descriptor);
 
     lines.publish(2, calls.inputs[2]);
     progress = run.advance();

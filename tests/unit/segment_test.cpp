@@ -289,9 +289,9 @@ TEST(SegmentTable, IsSafeFromManyThreads) {
     threads.emplace_back([&table, common] {
       for (int i = 0; i < 100; ++i) {
         std::byte* const at = allocate(table, page);
-        const auto spot = table.find(at, page);
-        ASSERT_TRUE(spot);
-        ASSERT_TRUE(table.share(spot->name));
+        const auto location = table.find(at, page);
+        ASSERT_TRUE(location);
+        ASSERT_TRUE(table.share(location->name));
         ASSERT_TRUE(table.find(common, 1));
         ASSERT_TRUE(table.free(at));
       }

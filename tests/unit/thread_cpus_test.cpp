@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-using Kind = ThreadPlace::Kind;
+using Kind = ThreadPlacement::Kind;
 
 CpuSet cpus(std::initializer_list<int> list) {
   return cpus_in(std::span(list.begin(), list.size()));
@@ -46,7 +46,7 @@ struct Machine {
   PartOf parts() const {
     return [this](Part which, int cpu) { return part(which, cpu); };
   }
-  ThreadPlace place(const CpuSet& home, std::vector<CpuSet> ranks, bool spins = false) const {
+  ThreadPlacement place(const CpuSet& home, std::vector<CpuSet> ranks, bool spins = false) const {
     return cpus_for_thread({.home = home, .allowed = all(), .ranks = std::move(ranks), .device = {}, .spins = spins},
                            parts());
   }
@@ -59,7 +59,7 @@ std::vector<CpuSet> one_each(int count) {
   return ranks;
 }
 
-void expect_placed(const ThreadPlace& place, const CpuSet& on, std::string_view where) {
+void expect_placed(const ThreadPlacement& place, const CpuSet& on, std::string_view where) {
   EXPECT_EQ(place.kind, Kind::placed);
   EXPECT_EQ(text_of(place.cpus), text_of(on));
   EXPECT_EQ(place.where, where);

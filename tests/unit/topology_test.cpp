@@ -230,17 +230,17 @@ TEST(Written, IsComparedAsAValue) {
 
 TEST(Placement, LevelsOfSwitchesAndNodes) {
   const Topology machine = recorded("switched-8.xml");
-  std::vector<Seat> seats;
+  std::vector<RankLocation> locations;
   for (const int host : {0, 1})
-    for (const int gpu : machine.gpus()) seats.push_back(seat_at(host, machine, gpu));
-  const auto levels = levels_of(seats);  // each GPU has a switch of its own, which is no level
+    for (const int gpu : machine.gpus()) locations.push_back(location_at(host, machine, gpu));
+  const auto levels = levels_of(locations);  // each GPU has a switch of its own, which is no level
   ASSERT_EQ(levels.size(), 2u);
   EXPECT_EQ(levels[0], (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(levels[1], (std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
 
   Topology pairs;
   const int node = pairs.add({.kind = DeviceKind::numa, .name = "NUMA0", .index = 0, .numa = 0, .cpus = "0-7,16-23"});
-  seats.clear();
+  locations.clear();
   std::vector<int> devices;
   for (int gpu = 0; gpu < 4; ++gpu) {
     const int above = gpu % 2 == 0 ? pairs.add({.kind = DeviceKind::bridge, .name = "switch", .parent = node})
@@ -248,8 +248,8 @@ TEST(Placement, LevelsOfSwitchesAndNodes) {
     devices.push_back(pairs.add(
         {.kind = DeviceKind::gpu, .name = "GPU" + std::to_string(gpu), .parent = above, .index = gpu, .numa = 0}));
   }
-  for (const int device : devices) seats.push_back(seat_at(0, pairs, device));
-  EXPECT_EQ(levels_of(seats), (std::vector<std::vector<int>>{{0, 0, 1, 1}}));
+  for (const int device : devices) locations.push_back(location_at(0, pairs, device));
+  EXPECT_EQ(levels_of(locations), (std::vector<std::vector<int>>{{0, 0, 1, 1}}));
   EXPECT_TRUE(levels_of({}).empty());
 
   EXPECT_EQ(cpus_near(pairs, devices[3]), "0-7,16-23");
@@ -282,8 +282,8 @@ TEST(Placement, ChannelsAreThoseOfTheSearch) {
     EXPECT_EQ(order[0] / 2, order[1] / 2) << "ranks of one GPU follow one another";
   }
   const std::vector<int> nodes = machine.of_kind(DeviceKind::numa);
-  const std::vector<int> seats{nodes[0], nodes[1], nodes[0], nodes[1]};
-  const RankChannels cpus = channels_of(machine, seats);
+  const std::vector<int> locations{nodes[0], nodes[1], nodes[0], nodes[1]};
+  const RankChannels cpus = channels_of(machine, locations);
   ASSERT_EQ(cpus.orders.size(), 1u);
   EXPECT_EQ(cpus.orders[0], (std::vector<int>{0, 2, 1, 3}));
   EXPECT_GT(cpus.gbps_each, 0);

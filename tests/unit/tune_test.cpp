@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "support/folder.h"
 #include "support/hogs.h"
-#include "tune/keep.h"
+#include "tune/machine_file.h"
 #include "tune/measure.h"
 #include "tune/workers.h"
 

@@ -63,12 +63,12 @@ void read_ranks(JsonReader& json, const JsonAt& root, topology::Job& job) {
     const int host = json.pick(json.member(item, "host"), job.hosts.size());
     if (json.failed()) return;
     used[static_cast<std::size_t>(host)] = true;
-    job.seats.push_back({.host = host,
-                         .package = json.number(json.member(item, "package"), -1, number_max),
-                         .numa = json.number(json.member(item, "numa"), -1, number_max),
-                         .cache = json.number(json.member(item, "cache"), -1, number_max),
-                         .nvlink = json.number(json.member(item, "nvlink"), -1, number_max),
-                         .pci_switch = json.number(json.member(item, "switch"), -1, number_max)});
+    job.locations.push_back({.host = host,
+                             .package = json.number(json.member(item, "package"), -1, number_max),
+                             .numa = json.number(json.member(item, "numa"), -1, number_max),
+                             .cache = json.number(json.member(item, "cache"), -1, number_max),
+                             .nvlink = json.number(json.member(item, "nvlink"), -1, number_max),
+                             .pci_switch = json.number(json.member(item, "switch"), -1, number_max)});
     job.devices.emplace_back(json.text(json.member(item, "device")));
     job.nics.emplace_back(json.text(json.member(item, "nic")));
   }
@@ -88,12 +88,12 @@ std::vector<int> numbers(JsonReader& json, const JsonAt& list, std::size_t count
 void read_map(JsonReader& json, const JsonAt& root, topology::Job& job) {
   JobMap map;
   const JsonAt levels = json.member(root, "levels");
-  for (const JsonAt& level : json.items(levels)) map.levels.push_back(numbers(json, level, job.seats.size()));
-  map.order = numbers(json, json.member(root, "order"), job.seats.size());
+  for (const JsonAt& level : json.items(levels)) map.levels.push_back(numbers(json, level, job.locations.size()));
+  map.order = numbers(json, json.member(root, "order"), job.locations.size());
   if (const JsonAt rings = json.optional_member(root, "rings"); rings)
-    for (const JsonAt& ring : json.items(rings)) map.rings.push_back(numbers(json, ring, job.seats.size()));
+    for (const JsonAt& ring : json.items(rings)) map.rings.push_back(numbers(json, ring, job.locations.size()));
   if (json.failed()) return;
-  const auto read = read_job_map(to_bytes(map), static_cast<int>(job.seats.size()));
+  const auto read = read_job_map(to_bytes(map), static_cast<int>(job.locations.size()));
   if (!read) json.refuse(root, read.error().what);
   job.levels = std::move(map.levels);
   job.order = std::move(map.order);

@@ -6,7 +6,7 @@
 
 #include "base/host.h"
 #include "topology/graph/cpus.h"
-#include "tune/keep.h"
+#include "tune/machine_file.h"
 #include "tune/measure.h"
 
 namespace {

@@ -17,7 +17,7 @@ InitResult result_of(const Facts& facts) {
   }
   result.pulls = facts.members.pulls;
   result.reaches_gpus = facts.gpus.reaches();
-  result.gpus_meet = facts.gpus.reaches() && facts.gpus.synchronizes();
+  result.kernels_sync = facts.gpus.reaches() && facts.gpus.synchronizes();
   return result;
 }
 
@@ -74,11 +74,11 @@ Result<void> Agreement::agree(Facts& facts, const std::vector<Blob>& gathered) {
       std::string why = get_text(result->what, Lines::several);
       const auto& trouble = facts.trouble;
       if (trouble && trouble->text().starts_with(why)) why = trouble->text();  // the exchanged text is truncated
-      return Error{.code = code_told(result->code), .what = fmt::format("rank {} could not join: {}", rank, why)};
+      return Error{.code = received_code(result->code), .what = fmt::format("rank {} could not join: {}", rank, why)};
     }
     members.pulls = members.pulls && result->pulls != 0;
     members.gpus_reach = members.gpus_reach && result->reaches_gpus != 0;
-    facts.gpus_synchronize = facts.gpus_synchronize && result->gpus_meet != 0;
+    facts.kernels_sync = facts.kernels_sync && result->kernels_sync != 0;
   }
   auto first = read_first_init_result(gathered[0]);
   if (!first) return std::move(first).error().at_peer(0);

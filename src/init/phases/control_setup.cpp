@@ -72,10 +72,10 @@ std::shared_ptr<ControlLinks> ControlSetup::take(std::int64_t silence_ns) {
   for (Edge& edge : edges_) {
     system_.set_patience(edge.socket, patience_ns(silence_ns), System::Reader::always);
     const Peer& peer = members_.peers[static_cast<std::size_t>(edge.rank)];
-    LifeLine line{.key = members_.arrivals->key(),
-                  .from = members_.rank,
-                  .to = edge.rank,
-                  .addresses = called_at(system_, edge.socket, peer)};
+    ProbeTarget line{.key = members_.arrivals->key(),
+                     .from = members_.rank,
+                     .to = edge.rank,
+                     .addresses = called_at(system_, edge.socket, peer)};
     links.push_back({.rank = edge.rank,
                      .host = members_.hosts[static_cast<std::size_t>(edge.rank)],
                      .wire = Wire(system_, std::move(edge.socket)),

@@ -48,14 +48,14 @@ struct Facts {
   Membership members = {};
   std::vector<PeerInfo> peer_infos = {};  ///< by rank; kept until all are connected
   std::vector<int> networks = {};         ///< by rank: the first rank of its host, where hosts are counted by network
-  Whereabouts whereabouts = {};
+  LocatedRank located = {};
   std::optional<MachineExchange> machines = {};
   std::optional<AddressProof> addresses = {};  ///< where hosts have several networks, until they are proven
   GpuSetup gpus = {};
   cpu_set_t cpus{};                   ///< of all ranks on this machine
   std::optional<Error> trouble = {};  ///< sent to all ranks in the last exchange
   bool rank_failed = false;           ///< another rank has said that it has failed; the last exchange says why
-  bool gpus_synchronize = true;       ///< the kernels of all ranks; after the last exchange
+  bool kernels_sync = true;           ///< the kernels of all ranks; after the last exchange
 
   Rank rank() const { return options.rank; }
   int ranks() const { return options.ranks; }

@@ -51,7 +51,7 @@ Result<void> GpuProof::set_up() {
   const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
   arena_->of.resize(static_cast<std::size_t>(ranks_));
   arena_->at.resize(static_cast<std::size_t>(ranks_));
-  const auto areas = cuda::MeetingMemory::of(ranks_);
+  const auto areas = cuda::SyncMemory::of(ranks_);
   arena_->copies_offset = cuda::PeerArena::area_offset + areas.bytes;
   arena_->bytes = arena_->copies_offset + copies_bytes;
   auto made = TUTTI_TRY(make_arena());
@@ -73,7 +73,7 @@ Result<void> GpuProof::set_up() {
   // driver would name a call that is of no use.
   line_ = {.address = reinterpret_cast<std::uint64_t>(own)};
   if (described_bytes_ == 0) line_ = TUTTI_TRY(cuda::describe(*gpu_, own, arena_->bytes));
-  const int most = std::min(cuda::meeting_channels_most, process_.channels_max);
+  const int most = std::min(cuda::sync_channels_max, process_.channels_max);
   const int all = process_.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
   blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, all);
   return {};

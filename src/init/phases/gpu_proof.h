@@ -63,7 +63,7 @@ class GpuProof {
   std::shared_ptr<BlockBudget::Share> blocks_;
   cuda::PinnedMemory words_;
   cuda::OwnStream stream_;
-  cuda::MemoryLine line_;
+  cuda::MemoryDescriptor line_;
 };
 
 }  // namespace tutti

@@ -135,26 +135,26 @@ void GpuSetup::launch(const Facts& facts, int channels) {
   const auto& peers = facts.members.peers;
   const auto& infos = facts.peer_infos;
   const Rank own = facts.rank();
-  GroupsElsewhere elsewhere{.channels = channels};
+  RemoteGroups remote{.channels = channels};
   std::vector<Rank> neighbours;
   for (Rank rank = 0; rank < facts.ranks(); ++rank) {
     const bool here = peers[rank].same_process;
     const bool together = gpus.peers != PeerUse::apart || rank == own;
     if (here && together && infos[rank].gpu.gpu == infos[own].gpu.gpu) neighbours.push_back(rank);
-    elsewhere.areas.push_back(proof_->arena()->at[static_cast<std::size_t>(rank)] + cuda::PeerArena::area_offset);
+    remote.areas.push_back(proof_->arena()->at[static_cast<std::size_t>(rank)] + cuda::PeerArena::area_offset);
     if (!here || rank == own) continue;
     auto theirs = gpus.directory.find_or_make<cuda::PeerArena>(peers[rank].area_name.id,
                                                                [] { return std::shared_ptr<cuda::PeerArena>(); });
     if (theirs == nullptr) return;  // that rank has given up already
-    elsewhere.held.push_back(std::move(theirs));
+    remote.held.push_back(std::move(theirs));
   }
-  elsewhere.held.push_back(proof_->arena());
-  elsewhere.held.push_back(proof_->blocks());
+  remote.held.push_back(proof_->arena());
+  remote.held.push_back(proof_->blocks());
   // What is not used. Under MPS this process keeps account of the blocks of the others; and ranks that share what they
   // have taken together keep it, as some of them use more than they have taken.
   if (neighbours_of(infos, own).ranks == 1) proof_->blocks()->shrink(channels * sharing_processes(infos, own));
   group_ = LaunchGroup::of(gpus, peers[neighbours.front()].area_name.id, neighbours, facts.ranks());
-  if (auto begun = group_->enter(own, facts.members.gpu, std::move(elsewhere)); !begun) give_up(facts, begun.error());
+  if (auto begun = group_->enter(own, facts.members.gpu, std::move(remote)); !begun) give_up(facts, begun.error());
 }
 
 void GpuSetup::give_up(const Facts& facts, const Error& why) {

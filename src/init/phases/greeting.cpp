@@ -49,13 +49,13 @@ Result<void> begin_members(Facts& facts) {
   return {};
 }
 
-Result<void> tell_place(Facts& facts, PeerInfo& info) {
+Result<void> tell_location(Facts& facts, PeerInfo& info) {
   info.cpus = own_cpus();
   const auto& gpu = facts.members.gpu;
-  Whereabouts& here = facts.whereabouts;
+  LocatedRank& here = facts.located;
   here = TUTTI_TRY(facts.process.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string()));
-  info.seat = here.seat;
-  facts.members.nearest_nic = get_text(here.seat.nic);
+  info.location = here.location;
+  facts.members.nearest_nic = get_text(here.location.nic);
   if (!here.text) return {};
   info.machine = TUTTI_TRY(sha256(std::as_bytes(std::span(*here.text))));
   const std::size_t bytes = here.text->size();
@@ -95,7 +95,7 @@ Result<Blob> Greeting::contribution(Facts& facts) {
   put_text(info.fd_server, process.fd_server_name());
   info.transports = TUTTI_TRY(usable_transports(process));
   facts.gpus.offer(facts, info);
-  TUTTI_TRY(tell_place(facts, info));
+  TUTTI_TRY(tell_location(facts, info));
   return to_blob(info);
 }
 
@@ -162,7 +162,7 @@ bool Describing::applies(const Facts& facts) const {
 }
 
 Result<Blob> Describing::contribution(Facts& facts) {
-  const auto& text = facts.whereabouts.text;
+  const auto& text = facts.located.text;
   return facts.machines->part(facts.rank(), text ? *text : std::string());
 }
 

@@ -17,8 +17,9 @@ std::map<int, Rank> speakers_of(std::span<const PeerInfo> infos, std::span<const
   std::map<int, Rank> speakers;
   for (std::size_t rank = 0; rank < infos.size(); ++rank) {
     const auto [speaker, is_new] = speakers.try_emplace(hosts[rank], static_cast<Rank>(rank));
-    const bool asked_drivers = !get_text(infos[static_cast<std::size_t>(speaker->second)].seat.gpu).empty();
-    if (!is_new && !asked_drivers && !get_text(infos[rank].seat.gpu).empty()) speaker->second = static_cast<Rank>(rank);
+    const bool asked_drivers = !get_text(infos[static_cast<std::size_t>(speaker->second)].location.gpu).empty();
+    if (!is_new && !asked_drivers && !get_text(infos[rank].location.gpu).empty())
+      speaker->second = static_cast<Rank>(rank);
   }
   return speakers;
 }

@@ -80,17 +80,17 @@ Result<std::byte*> map_area(Facts& facts, Peer& peer, const PeerInfo& info) {
 }
 
 Result<JobMap> map_of_job(const Facts& facts) {
-  std::vector<OwnSeat> seats;
+  std::vector<ReportedLocation> locations;
   std::vector<std::string> names;
   for (const PeerInfo& info : facts.peer_infos) {
-    seats.push_back(info.seat);
+    locations.push_back(info.location);
     names.emplace_back(get_text(info.host));
   }
-  auto machines = TUTTI_TRY(facts.machines->machines(facts.whereabouts.machine));
+  auto machines = TUTTI_TRY(facts.machines->machines(facts.located.machine));
   if (facts.machines->told() > 0)
     facts.process.log.info(LogTopic::topo, facts.members.name, "{} kinds of machines", facts.machines->told() + 1);
   return facts.process.locator.map(
-      {.seats = seats,
+      {.locations = locations,
        .hosts = facts.members.hosts,
        .names = names,
        .machines = std::move(machines),

@@ -186,7 +186,7 @@ Topology with_gpus(const Topology& topology, const std::vector<int>& numbers) {
   return subset(topology, keep);  // GPUs keep their numbers: the user asked for GPU 4, not for a third one
 }
 
-void settle(Topology& topology) {
+void normalise(Topology& topology) {
   std::vector<int> depth(topology.devices.size(), 0);
   for (std::size_t id = 0; id < depth.size(); ++id)
     for (int up = topology.devices[id].parent; up >= 0; up = topology[up].parent) ++depth[id];

@@ -125,6 +125,6 @@ Topology subset(const Topology& topology, const std::vector<bool>& keep);
 
 /// Sorts GPUs by number (those without a number last, in their order) and numbers those without; puts devices after
 /// their parents. Every source ends with this call.
-void settle(Topology& topology);
+void normalise(Topology& topology);
 
 }  // namespace tutti::topology

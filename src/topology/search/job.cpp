@@ -10,30 +10,31 @@
 namespace tutti::topology {
 namespace {
 
-struct SeatPart {
+struct LocationPart {
   const char *one, *many;
 };
-constexpr std::array parts = {SeatPart{"host", "hosts"},
-                              SeatPart{"package", "packages"},
-                              SeatPart{"NUMA node", "NUMA nodes"},
-                              SeatPart{"cache", "caches"},
-                              SeatPart{"NVLink domain", "NVLink domains"},
-                              SeatPart{"PCI switch", "PCI switches"}};
+constexpr std::array parts = {LocationPart{"host", "hosts"},
+                              LocationPart{"package", "packages"},
+                              LocationPart{"NUMA node", "NUMA nodes"},
+                              LocationPart{"cache", "caches"},
+                              LocationPart{"NVLink domain", "NVLink domains"},
+                              LocationPart{"PCI switch", "PCI switches"}};
 constexpr std::size_t cache_part = 3, switch_part = 5;
 
-/// Groups of ranks that are alike in the first parts of their seats, numbered in order of their first ranks.
+/// Groups of ranks that are alike in the first parts of their locations, numbered in order of their first ranks.
 std::vector<int> groups_by(const Job& job, std::size_t part) {
   std::map<std::vector<int>, int> numbers;
   std::vector<int> groups;
-  for (const Seat& seat : job.seats) {
-    const std::array all = {seat.host, seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch};
+  for (const RankLocation& location : job.locations) {
+    const std::array all = {location.host,  location.package, location.numa,
+                            location.cache, location.nvlink,  location.pci_switch};
     const std::vector<int> key(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(part) + 1);
     groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
   }
   return groups;
 }
 
-/// The first part of a seat by which ranks fall into the groups of this level; the number of parts if none does.
+/// The first part of a location by which ranks fall into the groups of this level; the number of parts if none does.
 std::size_t part_of(const Job& job, const std::vector<int>& level) {
   std::size_t part = 0;
   while (part < parts.size() && groups_by(job, part) != level) ++part;

@@ -11,13 +11,13 @@ namespace tutti::topology {
 
 struct JobHost {
   std::string name;
-  int machine = -1;  ///< which of Job::machines it is like; -1: only the seats of its ranks tell what it has
+  int machine = -1;  ///< which of Job::machines it is like; -1: only the locations of its ranks tell what it has
 };
 
 struct Job {
   std::string origin;                    ///< of the machine, for people; live: the job has run
   std::vector<JobHost> hosts;            ///< in the order of their first ranks
-  std::vector<Seat> seats;               ///< by rank; Seat::host is an index of `hosts`
+  std::vector<RankLocation> locations;   ///< by rank; RankLocation::host is an index of `hosts`
   std::vector<std::string> devices;      ///< by rank: the name of its GPU or NUMA node; empty: it has none of its own
   std::vector<std::string> nics;         ///< by rank: the name of the NIC nearest to it; empty: none is known
   std::vector<std::vector<int>> levels;  ///< as levels_of
@@ -25,7 +25,7 @@ struct Job {
   std::vector<std::vector<int>> rings = {};  ///< more orders of all ranks, each for a share of the data; often none
   std::vector<Topology> machines = {};       ///< each kind of host once
 
-  int host_of(int rank) const { return seats[static_cast<std::size_t>(rank)].host; }
+  int host_of(int rank) const { return locations[static_cast<std::size_t>(rank)].host; }
   /// Null: unknown.
   const Topology* machine_of(int host) const {
     const int machine = hosts[static_cast<std::size_t>(host)].machine;
@@ -36,7 +36,7 @@ struct Job {
 /// How often the ring enters each host, which is how often it leaves it; 0 everywhere if there is one host.
 std::vector<int> entries_of(const Job& job);
 
-/// "8 PCI switches": how many groups a level has, and what they are; "8 groups" if no part of the seats makes them.
+/// "8 PCI switches": how many groups a level has, and what they are; "8 groups" if no part of the locations makes them.
 std::string level_name(const Job& job, std::size_t level);
 
 /// Whether ranks of one host are told apart by the cache, or the PCI switch, that they share.

@@ -94,19 +94,19 @@ std::vector<int> share_of(const std::vector<std::vector<int>>& runs, std::size_t
 
 }  // namespace
 
-Seat seat_at(int host, const Topology& topology, int device) {
-  Seat seat{.host = host};
-  if (device < 0) return seat;
-  seat.numa = topology[device].numa;
+RankLocation location_at(int host, const Topology& topology, int device) {
+  RankLocation location{.host = host};
+  if (device < 0) return location;
+  location.numa = topology[device].numa;
   int home = topology.above(device, DeviceKind::numa);
   for (const int node : topology.of_kind(DeviceKind::numa))
-    if (home < 0 && topology[node].index == seat.numa) home = node;  // only its number is known
+    if (home < 0 && topology[node].index == location.numa) home = node;  // only its number is known
   if (const int package = topology.above(home >= 0 ? home : device, DeviceKind::package); package >= 0)
-    seat.package = topology[package].index;
+    location.package = topology[package].index;
   const int shared = outermost_switch(topology, device);
-  if (topology[device].kind == DeviceKind::gpu) seat.nvlink = nvlink_domain(topology, device);
-  seat.pci_switch = shared >= 0 ? shared : static_cast<int>(topology.devices.size()) + device;
-  return seat;
+  if (topology[device].kind == DeviceKind::gpu) location.nvlink = nvlink_domain(topology, device);
+  location.pci_switch = shared >= 0 ? shared : static_cast<int>(topology.devices.size()) + device;
+  return location;
 }
 
 std::string nearest_nic(const Topology& topology, int device) {
@@ -123,20 +123,20 @@ std::string nearest_nic(const Topology& topology, int device) {
   return nearest < 0 ? std::string() : topology[nearest].name;
 }
 
-std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
+std::vector<std::vector<int>> levels_of(std::span<const RankLocation> locations) {
   constexpr std::size_t parts = 9;
   std::vector<std::vector<int>> levels;
   for (std::size_t depth = 1; depth <= parts; ++depth) {
     std::vector<std::vector<int>> keys;
-    for (const Seat& seat : seats) {
-      const std::array<int, parts> whole = {seat.groups[0], seat.groups[1], seat.groups[2],
-                                            seat.host,      seat.package,   seat.numa,
-                                            seat.cache,     seat.nvlink,    seat.pci_switch};
+    for (const RankLocation& location : locations) {
+      const std::array<int, parts> whole = {location.groups[0], location.groups[1], location.groups[2],
+                                            location.host,      location.package,   location.numa,
+                                            location.cache,     location.nvlink,    location.pci_switch};
       keys.emplace_back(whole.begin(), whole.begin() + depth);
     }
     std::vector<int> level = grouped(keys);
     const std::size_t groups = level.empty() ? 0 : static_cast<std::size_t>(*std::ranges::max_element(level)) + 1;
-    const bool divides = groups > 1 && groups < seats.size();
+    const bool divides = groups > 1 && groups < locations.size();
     if (divides && (levels.empty() || levels.back() != level)) levels.push_back(std::move(level));
   }
   return levels;

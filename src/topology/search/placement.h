@@ -11,7 +11,7 @@
 namespace tutti::topology {
 
 /// The location of a rank, in numbers that mean the same for all ranks of its host; -1: unknown.
-struct Seat {
+struct RankLocation {
   int host = 0;
   int package = -1;
   int numa = -1;
@@ -22,7 +22,7 @@ struct Seat {
 };
 
 /// Of a rank at a device (a GPU, NIC or NUMA node), by id; -1: nothing is known but the host.
-Seat seat_at(int host, const Topology& topology, int device);
+RankLocation location_at(int host, const Topology& topology, int device);
 
 /// The name of the NIC that is nearest to a device (a GPU or NUMA node), of several the fastest, by id; empty: there is
 /// none, or -1.
@@ -31,7 +31,7 @@ std::string nearest_nic(const Topology& topology, int device);
 /// Rank → group of ranks that share a group of hosts, then a host, a package, a NUMA node, a cache, NVLinks, a PCI
 /// switch: nested, groups numbered from 0 in order of their first ranks, as in Shape::levels. A level with a single
 /// group, with a group per rank, or with the groups of the previous level is left out.
-std::vector<std::vector<int>> levels_of(std::span<const Seat> seats);
+std::vector<std::vector<int>> levels_of(std::span<const RankLocation> locations);
 
 struct RankChannels {
   std::vector<std::vector<int>> orders;  ///< ranks, from each to the next and back to the first

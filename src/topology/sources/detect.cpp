@@ -28,7 +28,7 @@ Topology live(const Sources& sources) {
       topology.notes.push_back("no source lists the CPUs; they are taken as one NUMA node");
   }
   add_limits(topology, sources.root);
-  settle(topology);
+  normalise(topology);
   if (sources.nvml)
     add_nvml(topology, sources.nvml_library);
   else if (has_nvidia(topology))
@@ -38,7 +38,7 @@ Topology live(const Sources& sources) {
     topology.nvlink_known = false;
     topology.notes.push_back("/sys does not say which xGMI links there are: they are not known");
   }
-  settle(topology);
+  normalise(topology);
   return topology;
 }
 

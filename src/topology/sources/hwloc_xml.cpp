@@ -26,25 +26,25 @@ class Reader {
 
  private:
   /// What is known about the objects above a place in the tree.
-  struct Place {
+  struct Ancestors {
     int package = -1;
     int numa = -1;
     int depth = 0;
     std::vector<int> bridges = {};  // PCI bridges above, the nearest last; the first is the host bridge
     int function = -1;              // the PCI function around it
   };
-  void object(const pugi::xml_node& node, Place place);
-  void beside(const pugi::xml_node& node, Place& place);
-  void numa(const pugi::xml_node& node, Place& place);
-  void bridge(const pugi::xml_node& node, Place& place);
-  void function(const pugi::xml_node& node, Place& place);
+  void object(const pugi::xml_node& node, Ancestors place);
+  void beside(const pugi::xml_node& node, Ancestors& place);
+  void numa(const pugi::xml_node& node, Ancestors& place);
+  void bridge(const pugi::xml_node& node, Ancestors& place);
+  void function(const pugi::xml_node& node, Ancestors& place);
   long long os_type(const pugi::xml_node& node);
-  int system_device(const pugi::xml_node& node, const Place& place);
+  int system_device(const pugi::xml_node& node, const Ancestors& place);
   int part(int function, int number);
   void distances(const pugi::xml_node& node);
   void connect(const std::vector<int>& ends, const std::vector<long long>& values, LinkKind kind);
   int links_in(int from, int to, long long mbps, LinkKind kind, double& gbps) const;
-  int at(const Place& place) const { return place.numa >= 0 ? place.numa : place.package; }
+  int at(const Ancestors& place) const { return place.numa >= 0 ? place.numa : place.package; }
   bool full(const pugi::xml_node& node);
   void about(const pugi::xml_node& node);
   void drop_useless();
@@ -113,7 +113,7 @@ Result<Topology> Reader::read() {
   }
   nodes_.leave_out_memory_alone(topology_);
   drop_useless();
-  settle(topology_);
+  normalise(topology_);
   find_switches(topology_);
   topology_.nvlink_known = !topology_.links.empty();
   if (!topology_.nvlink_known) mark_links_unknown(topology_, "the file has neither NVLinkBandwidth nor XGMIBandwidth");
@@ -136,7 +136,7 @@ void Reader::about(const pugi::xml_node& node) {
   }
 }
 
-void Reader::object(const pugi::xml_node& node, Place place) {
+void Reader::object(const pugi::xml_node& node, Ancestors place) {
   if (xml_.failed() || full(node)) return;
   if (++place.depth > depth_max) return xml_.refuse(node, fmt::format("objects are more than {} deep", depth_max));
   const std::string_view type = node.attribute("type").value();
@@ -163,10 +163,10 @@ void Reader::object(const pugi::xml_node& node, Place place) {
 }
 
 /// The memory beside the objects in `node`; several at one place are kinds of memory, of which one is the place.
-void Reader::beside(const pugi::xml_node& node, Place& place) {
+void Reader::beside(const pugi::xml_node& node, Ancestors& place) {
   const int above = place.numa;
   for (const pugi::xml_node& child : elements(node)) {
-    Place found = place;
+    Ancestors found = place;
     found.numa = above;
     if (std::string_view(child.name()) != "object" || !is_beside(child)) continue;
     if (is_memory(child))
@@ -180,7 +180,7 @@ void Reader::beside(const pugi::xml_node& node, Place& place) {
   }
 }
 
-void Reader::numa(const pugi::xml_node& node, Place& place) {
+void Reader::numa(const pugi::xml_node& node, Ancestors& place) {
   const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
   const std::string cpus = cpu_list_of_mask(node.attribute("cpuset").value());
   if (cpus.empty() || full(node)) return;  // memory of a GPU, or far memory: no device is near it
@@ -194,7 +194,7 @@ void Reader::numa(const pugi::xml_node& node, Place& place) {
   nodes_.add(topology_, place.numa, is_special(node));
 }
 
-void Reader::bridge(const pugi::xml_node& node, Place& place) {
+void Reader::bridge(const pugi::xml_node& node, Ancestors& place) {
   const bool host = std::string_view(node.attribute("bridge_type").value()).starts_with("0-");
   Device device{.kind = host ? DeviceKind::host_bridge : DeviceKind::bridge, .source = "hwloc"};
   if (host) {
@@ -213,7 +213,7 @@ void Reader::bridge(const pugi::xml_node& node, Place& place) {
   place.bridges.push_back(topology_.add(device));
 }
 
-void Reader::function(const pugi::xml_node& node, Place& place) {
+void Reader::function(const pugi::xml_node& node, Ancestors& place) {
   const std::string spelled = xml_.text(node, "pci_busid");
   const auto bus_id = bus_id_of(spelled);
   if (!bus_id) return xml_.refuse(node, fmt::format("pci_busid \"{}\" is not a PCI address", spelled.substr(0, 40)));
@@ -252,7 +252,7 @@ long long Reader::os_type(const pugi::xml_node& node) {
 }
 
 /// The device that it belongs to: the function, or a part of it.
-int Reader::system_device(const pugi::xml_node& node, const Place& place) {
+int Reader::system_device(const pugi::xml_node& node, const Ancestors& place) {
   if (place.function < 0) return -1;
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");

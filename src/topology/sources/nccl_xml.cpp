@@ -72,7 +72,7 @@ Result<Topology> Reader::read() {
   if (!xml_.failed() && topology_.devices.empty()) xml_.refuse(root, "there is no device in it");
   if (xml_.failed()) return xml_.error();
   for (const Row& row : rows_) resolve(row);
-  settle(topology_);
+  normalise(topology_);
   find_switches(topology_);
   if (unasked_)
     mark_links_unknown(topology_, "the file has GPUs without <gpu>, where their links would be");

@@ -158,7 +158,7 @@ Topology Builder::build() {
   }
   nvlinks();
   state();
-  settle(topology_);
+  normalise(topology_);
   return std::move(topology_);
 }
 

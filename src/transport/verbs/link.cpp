@@ -38,7 +38,7 @@ Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer,
       peer_name_(std::move(peer_name)),
       // With iWARP a device may still read a slot after its completion, so slots are free when the peer says so.
       sending_(endpoint_->port.iwarp ? shape.ring_slots() : static_cast<std::size_t>(shape.slots)),
-      told_(shape.ring_slots()),
+      peer_invitations_(shape.ring_slots()),
       arriving_(shape.ring_slots()) {}
 
 Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,

@@ -156,7 +156,7 @@ class Link final : public CompletionSink {
     Destination destination;
   };
   /// By the peer, for a message to be sent.
-  struct Told {
+  struct PeerInvitation {
     bool valid = false;
     std::uint64_t message = 0;
     Destination destination;
@@ -195,7 +195,7 @@ class Link final : public CompletionSink {
   bool place(const Immediate& immediate, std::size_t bytes);
   bool unpack(std::uint64_t last, std::size_t bytes);
   std::byte* invitation_area(std::uint64_t message) const;
-  Result<void> tell(QueuePair& queue, const Invitation& invitation);
+  Result<void> send_invitation(QueuePair& queue, const Invitation& invitation);
   Invitation& invitation_at(std::uint64_t message) { return invitations_[message % invitations_.size()]; }
   const Invitation* invitation_of(std::uint64_t message) const;
   bool is_closed(const Invitation& invitation) const;
@@ -235,8 +235,8 @@ class Link final : public CompletionSink {
   std::vector<Sending> sending_;  // by send slot
   std::uint64_t read_ = 0;        // all messages up to this one have no offers that the device has yet to read
 
-  std::vector<Told> told_;  // by slot of the peer's ring
-  bool invited_ = false;    // receives were used up by invitations
+  std::vector<PeerInvitation> peer_invitations_;  // by slot of the peer's ring
+  bool invited_ = false;                          // receives were used up by invitations
   std::uint64_t direct_messages_ = 0;
 
   std::vector<Arriving> arriving_;  // by slot of the ring

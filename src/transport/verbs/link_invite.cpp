@@ -39,11 +39,11 @@ Invited Link::invite(std::size_t ahead, std::span<std::byte> memory) {
   invitation.destination = {.address = reinterpret_cast<std::uint64_t>(memory.data()),
                             .key = invitation.window->open(queue, *mr, memory),
                             .bytes = static_cast<std::uint32_t>(memory.size())};
-  return tell(queue, invitation) ? Invited::yes : Invited::no;
+  return send_invitation(queue, invitation) ? Invited::yes : Invited::no;
 }
 
 /// At once: a late invitation is of no use.
-Result<void> Link::tell(QueuePair& queue, const Invitation& invitation) {
+Result<void> Link::send_invitation(QueuePair& queue, const Invitation& invitation) {
   const Sge words{
       .addr = reinterpret_cast<std::uint64_t>(&invitation.destination), .length = sizeof(Destination), .lkey = 0};
   queue.add(
@@ -108,17 +108,17 @@ bool Link::take_invitation(std::uint32_t message) {
   if (ahead >= Immediate::messages - 2 * shape_.ring_slots()) return true;
   if (ahead >= shape_.ring_slots()) return false;
   const std::uint64_t number = committed_ + ahead;
-  Told& told = told_[number % shape_.ring_slots()];
-  std::memcpy(&told.destination, invitation_area(number), sizeof told.destination);
-  told.message = number;
-  told.valid = told.destination.bytes > 0 && told.destination.bytes <= shape_.slot_bytes;
-  return told.valid;
+  PeerInvitation& invitation = peer_invitations_[number % shape_.ring_slots()];
+  std::memcpy(&invitation.destination, invitation_area(number), sizeof invitation.destination);
+  invitation.message = number;
+  invitation.valid = invitation.destination.bytes > 0 && invitation.destination.bytes <= shape_.slot_bytes;
+  return invitation.valid;
 }
 
 /// Where the peer wants the message to be written; null: into its slot.
 const Link::Destination* Link::destination_of(std::uint64_t message) const {
-  const Told& told = told_[message % shape_.ring_slots()];
-  return told.valid && told.message == message ? &told.destination : nullptr;
+  const PeerInvitation& invitation = peer_invitations_[message % shape_.ring_slots()];
+  return invitation.valid && invitation.message == message ? &invitation.destination : nullptr;
 }
 
 }  // namespace tutti::verbs

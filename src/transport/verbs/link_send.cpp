@@ -138,13 +138,14 @@ Result<void> Link::commit(std::size_t bytes) {
 
 void Link::send(std::uint64_t number) {
   Sending& message = sending(number);
-  const Destination* const told = message.bytes > small_bytes ? destination_of(number) : nullptr;
-  const std::size_t bytes = told != nullptr ? std::min<std::size_t>(message.bytes, told->bytes) : message.bytes;
+  const Destination* const destination = message.bytes > small_bytes ? destination_of(number) : nullptr;
+  const std::size_t bytes =
+      destination != nullptr ? std::min<std::size_t>(message.bytes, destination->bytes) : message.bytes;
   const std::uint64_t remote =
-      told != nullptr ? told->address : to_.ring + number % shape_.ring_slots() * shape_.slot_bytes;
-  const std::size_t queues = told != nullptr ? 1 : queues_.size();
+      destination != nullptr ? destination->address : to_.ring + number % shape_.ring_slots() * shape_.slot_bytes;
+  const std::size_t queues = destination != nullptr ? 1 : queues_.size();
   const std::uint32_t pieces = shape_.pieces(bytes);
-  if (told != nullptr) ++direct_messages_;
+  if (destination != nullptr) ++direct_messages_;
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
     const std::size_t at = piece * shape_.piece_bytes(), end = std::min(bytes, at + shape_.piece_bytes());
     const std::size_t index = (number + piece % queues) % queues_.size();
@@ -155,11 +156,11 @@ void Link::send(std::uint64_t number) {
     const bool is_inline = pieces == 1 && bytes <= queue.inline_bytes() && message.offers.empty();
     queue.add({.memory = std::span(memory, count),
                .remote_address = remote + at,
-               .rkey = told != nullptr ? told->key : to_.rkey,
+               .rkey = destination != nullptr ? destination->key : to_.rkey,
                .immediate = Immediate{.message = static_cast<std::uint32_t>(number % Immediate::messages),
                                       .piece = piece,
                                       .last = pieces - 1,
-                                      .direct = told != nullptr,
+                                      .direct = destination != nullptr,
                                       .credits = take_credits()}
                                 .pack(),
                .is_inline = is_inline,

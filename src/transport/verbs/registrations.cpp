@@ -24,11 +24,11 @@ Mr* Registrations::find(std::span<const std::byte> memory) {
     drop_dead(ranges_, [&](std::uint64_t id) { return memory_.ranges->has(id); });
   }
   auto* const at = const_cast<std::byte*>(memory.data());
-  if (const auto spot = segments.find(at, memory.size())) {
-    const auto known = segments_.find(spot->name);
+  if (const auto location = segments.find(at, memory.size())) {
+    const auto known = segments_.find(location->name);
     if (known != segments_.end()) return known->second;
-    auto whole = segments.share(spot->name);
-    return known_or_new(segments_, spot->name, at - spot->offset, whole ? whole->bytes : 0);
+    auto whole = segments.share(location->name);
+    return known_or_new(segments_, location->name, at - location->offset, whole ? whole->bytes : 0);
   }
   const auto range = memory_.ranges != nullptr ? memory_.ranges->find(memory) : std::nullopt;
   return range ? known_or_new(ranges_, range->id, range->memory.data(), range->memory.size()) : nullptr;

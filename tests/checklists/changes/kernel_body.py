@@ -28,7 +28,7 @@ template <>
 struct Shared<Body::pull> {
   Operands operands[2];  ///< of this tile and the previous one
   WaitShared waits;
-  MeetingLinks links;
+  BarrierLinks links;
 };
 
 template <class T, Block B>
@@ -39,7 +39,7 @@ TUTTI_DEVICE void pull(B& b, Shared<Body::pull>& s, const Call& call) {
   const std::uint32_t channel = part.channel;
   if (channel >= call.cut.tiles) return;  // equal on all ranks
   fetch(b, s.links, part.links, ranks);
-  if (call.meet != 0 && !meet(b, s.waits, s.links, call, rank, static_cast<int>(channel), 0)) return;
+  if (call.synchronises != 0 && !barrier(b, s.waits, s.links, call, rank, static_cast<int>(channel), 0)) return;
   int turn = 0;
   for (std::uint64_t tile = channel; tile < call.cut.tiles; tile += call.channels) {
     const Extent extent = extent_of(call.cut, 0, tile);
@@ -55,7 +55,7 @@ TUTTI_DEVICE void pull(B& b, Shared<Body::pull>& s, const Call& call) {
       copy_pass(b, o, {}, extent.count * call.cut.element_bytes);
     }
   }
-  (void)meet(b, s.waits, s.links, call, rank, static_cast<int>(channel), 1);
+  (void)barrier(b, s.waits, s.links, call, rank, static_cast<int>(channel), 1);
 }
 
 }  // namespace tutti::device

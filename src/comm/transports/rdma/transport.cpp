@@ -88,7 +88,7 @@ Ends RdmaTransport::open(const PairOfRanks& pair) {
         [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); });
     (void)process_.service.add(members_.arrivals);  // where there is no service thread, the start has failed
   }
-  RemotePlace place = remote_place(pair);
+  RemoteChannelConfig place = remote_channel_config(pair);
   place.upgrade = [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); };
   place.upgrade_required = process_.config.text("TUTTI_TRANSPORT") == "rdma";
   place.decided = [this, pair](bool upgraded, const std::string& why) { say(pair, upgraded, why); };

@@ -16,11 +16,11 @@ constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the cause of a bro
 
 }  // namespace
 
-RemotePlace remote_place(const PairOfRanks& pair) {
+RemoteChannelConfig remote_channel_config(const PairOfRanks& pair) {
   const Membership& members = pair.members;
   const Config& config = pair.process.config;
   const Peer& peer = members.peers[static_cast<std::size_t>(pair.peer)];
-  LifeLine life;
+  ProbeTarget life;
   if (members.control && !members.control->links_to(pair.peer))
     life = {
         .key = members.arrivals->key(), .from = members.rank, .to = pair.peer, .addresses = in_order(peer.addresses)};
@@ -46,7 +46,7 @@ Ends ends_of(const std::shared_ptr<RemoteChannel>& channel) {
           .connection = channel};
 }
 
-RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place)
+RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemoteChannelConfig place)
     : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)) {}
 
 Result<bool> RemoteChannel::open() {

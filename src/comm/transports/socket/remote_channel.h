@@ -24,7 +24,7 @@
 namespace tutti {
 
 /// Both ranks of a channel, and the parameters on which they agree.
-struct RemotePlace {
+struct RemoteChannelConfig {
   int rank = 0;  ///< this rank
   int peer = 0;
   int channel = 0;
@@ -42,7 +42,7 @@ struct RemotePlace {
   std::function<std::shared_ptr<ChannelUpgrade>(const Greeting& greeting, Socket& socket)> upgrade = {};
   /// Of a peer without a control connection, which may leave or end and nobody hears of it here; no addresses: it has
   /// one.
-  LifeLine life = {};
+  ProbeTarget life = {};
   std::function<void(bool upgraded, const std::string& why)> decided = {};  ///< called once where there is an upgrade
   bool upgrade_required = false;  ///< where an upgrade that both ends wanted fails, so does the channel
 };
@@ -52,7 +52,7 @@ struct RemotePlace {
 /// a time.
 class RemoteChannel final : public Connection {
  public:
-  RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
+  RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemoteChannelConfig place);
 
   /// True once the channel is open: then sender() and receiver() are valid. Errors: as judge.
   Result<bool> open();
@@ -66,7 +66,7 @@ class RemoteChannel final : public Connection {
   /// Whether this end connects, rather than takes the other end's connection.
   bool connects() const { return place_.rank > place_.peer; }
   bool opened() override;
-  bool can_have_come() const override { return is_open() || !connects(); }
+  bool may_have_arrived() const override { return is_open() || !connects(); }
   void stop() override {
     if (is_open() && stop_) stop_();
   }
@@ -99,7 +99,7 @@ class RemoteChannel final : public Connection {
 
   System& system_;
   std::shared_ptr<Arrivals> arrivals_;
-  RemotePlace place_;
+  RemoteChannelConfig place_;
   std::vector<Socket> sockets_;         // connections open so far
   std::optional<Connector> connector_;  // opens the next connection
   std::shared_ptr<ChannelUpgrade> upgrade_;
@@ -171,7 +171,7 @@ class RemoteReceiver final : public Receiver, public Landing {
 };
 
 /// What a channel needs to open its connections.
-RemotePlace remote_place(const PairOfRanks& pair);
+RemoteChannelConfig remote_channel_config(const PairOfRanks& pair);
 /// Both directions of a channel, usable before it is open.
 Ends ends_of(const std::shared_ptr<RemoteChannel>& channel);
 

@@ -10,7 +10,8 @@ class SocketTransport final : public Transport {
   std::string_view name() const override { return "socket"; }
   bool connects(Rank) const override { return true; }
   Ends open(const PairOfRanks& pair) override {
-    return ends_of(std::make_shared<RemoteChannel>(pair.process.system, pair.members.arrivals, remote_place(pair)));
+    return ends_of(
+        std::make_shared<RemoteChannel>(pair.process.system, pair.members.arrivals, remote_channel_config(pair)));
   }
   std::size_t slot_bytes_min() const override { return socket_slot_bytes; }
 };

@@ -13,21 +13,21 @@
 namespace tutti {
 
 /// In memory that all ranks share, zero at first. Written by the rank's own calls, one after another.
-class CallWays {
+class PathHistory {
  public:
   /// The rank makes its next collective.
   void add(bool by_host) {
     const std::uint64_t known = word_.load(std::memory_order_relaxed);
     const auto calls = static_cast<std::uint32_t>(known) + 1;
     const std::uint64_t bit = std::uint64_t{1} << (32 + calls % remembered);
-    const std::uint64_t ways = known & ~std::uint64_t{0xffff'ffff};
-    word_.store((by_host ? ways | bit : ways & ~bit) | calls, std::memory_order_release);
+    const std::uint64_t paths = known & ~std::uint64_t{0xffff'ffff};
+    word_.store((by_host ? paths | bit : paths & ~bit) | calls, std::memory_order_release);
   }
   /// The rank has captured a call: replays are not counted, so its numbers say nothing any more.
   void stop() { stopped_.store(1, std::memory_order_release); }
 
-  /// A collective that both ranks have made, by number, in different ways.
-  static std::optional<std::uint32_t> difference(const CallWays& a, const CallWays& b) {
+  /// A collective that both ranks have made, by number, by different paths.
+  static std::optional<std::uint32_t> difference(const PathHistory& a, const PathHistory& b) {
     const std::uint64_t own = a.word_.load(std::memory_order_acquire), theirs = b.word_.load(std::memory_order_acquire);
     if (a.stopped_.load(std::memory_order_acquire) != 0 || b.stopped_.load(std::memory_order_acquire) != 0)
       return std::nullopt;
@@ -46,13 +46,13 @@ class CallWays {
   std::atomic<std::uint32_t> stopped_;
 };
 
-/// How a rank carries out its last messages to and from each peer: by kernels, or by the host. Like CallWays.
-struct MessageWays {
+/// How a rank carries out its last messages to and from each peer: by kernels, or by the host. Like PathHistory.
+struct MessagePathHistory {
   static constexpr std::size_t ranks_max = 64;  ///< device::ranks_max
-  CallWays sent[ranks_max];
-  CallWays received[ranks_max];
+  PathHistory sent[ranks_max];
+  PathHistory received[ranks_max];
 
-  CallWays& of(bool send, Rank peer) { return (send ? sent : received)[static_cast<std::size_t>(peer)]; }
+  PathHistory& of(bool send, Rank peer) { return (send ? sent : received)[static_cast<std::size_t>(peer)]; }
 };
 
 }  // namespace tutti

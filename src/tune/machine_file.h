@@ -31,7 +31,7 @@ std::optional<std::int64_t> tried_in(std::string_view text, std::string_view fin
 std::int64_t seconds_since_1970();
 
 /// What a file says.
-struct KeptNumbers {
+struct MachineRecord {
   Machine machine;
   std::int64_t measured_s = 0;  ///< since 1970; 0: not known
   bool again = false;           ///< measured again, because calls had contradicted the numbers before
@@ -45,12 +45,12 @@ std::string to_text(const Machine& machine, std::string_view fingerprint, std::i
 std::string with_contradiction(std::string_view text, std::int64_t now_s, std::string_view seen);
 /// Errors: invalid_argument: another format or fingerprint, a damaged text, a number that is missing, or numbers that
 /// no machine has.
-Result<KeptNumbers> from_text(std::string_view text, std::string_view fingerprint);
+Result<MachineRecord> from_text(std::string_view text, std::string_view fingerprint);
 
 /// Whether calls may still contradict these numbers, so that they are measured again. Not within an hour of the
 /// measurement, and not within a week if they were measured because of that already: then the prediction is at fault,
 /// or the machine changes, and measuring at each start would not help.
-bool may_be_contradicted(const KeptNumbers& kept, std::int64_t now_s);
+bool may_be_contradicted(const MachineRecord& kept, std::int64_t now_s);
 
 /// The numbers of TUTTI_MACHINE_FILE, in the same format: whatever machine it is for, empty lines and lines that begin
 /// with # are skipped, and numbers that it does not name are the built-in ones. Errors: invalid_argument (names file

@@ -1,5 +1,5 @@
-// The same library on different machines: ways and loops follow from the numbers of the machine.
-#include "choice/ways.h"
+// The same library on different machines: access_table and loops follow from the numbers of the machine.
+#include "choice/access_table.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "choice/choice.h"
-#include "tune/keep.h"
+#include "tune/machine_file.h"
 
 namespace tutti {
 namespace {
@@ -22,12 +22,13 @@ Machine machine(std::string_view name) {
   return read ? *read : Machine{};
 }
 
-Ways ways(const Machine& machine, Collective collective, int ranks = 2) {
+AccessTable access_table(const Machine& machine, Collective collective, int ranks = 2) {
   Envelopes envelopes;
   const auto make = [&](const Shape& shape, Access access, const Machine& on, const Conditions& conditions) {
     return envelopes.of(shape, access, "", on, conditions);
   };
-  return predict_ways({.collective = collective, .ranks = ranks}, machine, {.cores = ranks}, /*ordinary=*/true, make);
+  return predict_access_table({.collective = collective, .ranks = ranks}, machine, {.cores = ranks}, /*ordinary=*/true,
+                              make);
 }
 
 std::size_t width(std::size_t bytes) {
@@ -51,22 +52,23 @@ TEST(Machines, OfAnEpycRealignsWhatCmaCopiesSlowly) {
 
 TEST(Machines, ThatCopyFastInTheKernelPullSooner) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
-    const Ways intel = ways(machine("intel_xeon_avx512"), collective),
-               epyc = ways(machine("amd_epyc_zen3"), collective);
+    const AccessTable intel = access_table(machine("intel_xeon_avx512"), collective),
+                      epyc = access_table(machine("amd_epyc_zen3"), collective);
     EXPECT_TRUE((epyc.pulls & ~intel.pulls).none()) << name(collective) << ": an EPYC pulls where an Intel does not";
     EXPECT_LT(epyc.pulls.count(), intel.pulls.count()) << name(collective);
   }
-  EXPECT_TRUE(ways(machine("intel_xeon_avx512"), Collective::all_reduce).pulls[width(256 << 10)]);
-  EXPECT_FALSE(ways(machine("amd_epyc_zen3"), Collective::all_reduce).pulls[width(256 << 10)]);
+  EXPECT_TRUE(access_table(machine("intel_xeon_avx512"), Collective::all_reduce).pulls[width(256 << 10)]);
+  EXPECT_FALSE(access_table(machine("amd_epyc_zen3"), Collective::all_reduce).pulls[width(256 << 10)]);
 }
 
-TEST(Ways, FollowTheNumbers) {
+TEST(AccessTable, FollowTheNumbers) {
   Machine fast, slow;
   fast.pull.gbps.fill(100);
   slow.pull.gbps.fill(0.1);
   fast.pull_huge = slow.pull;
   slow.pull_huge = fast.pull;
-  const Ways pulling = ways(fast, Collective::all_to_all), not_pulling = ways(slow, Collective::all_to_all);
+  const AccessTable pulling = access_table(fast, Collective::all_to_all),
+                    not_pulling = access_table(slow, Collective::all_to_all);
   EXPECT_TRUE(pulling.pulls[width(1 << 20)]);
   EXPECT_FALSE(pulling.pulls_huge[width(1 << 20)]);
   EXPECT_FALSE(not_pulling.pulls[width(1 << 20)]);
@@ -74,35 +76,37 @@ TEST(Ways, FollowTheNumbers) {
 
   Machine far;
   far.hop_us = 10;
-  EXPECT_GT(ways(far, Collective::all_reduce).inline_below, ways(Machine{}, Collective::all_reduce).inline_below)
+  EXPECT_GT(access_table(far, Collective::all_reduce).inline_below,
+            access_table(Machine{}, Collective::all_reduce).inline_below)
       << "an inline call spares the exchange of flags";
 }
 
-TEST(Ways, DoNotDependOnPagesWhereAskingCostsMoreThanTheySpare) {
+TEST(AccessTable, DoNotDependOnPagesWhereAskingCostsMoreThanTheySpare) {
   Machine machine;
   machine.pull.gbps.fill(0.1);
   machine.pull_huge.gbps.fill(100);
-  EXPECT_NE(ways(machine, Collective::all_to_all).pulls, ways(machine, Collective::all_to_all).pulls_huge);
+  EXPECT_NE(access_table(machine, Collective::all_to_all).pulls,
+            access_table(machine, Collective::all_to_all).pulls_huge);
   machine.pull_us = 1000;
-  EXPECT_EQ(ways(machine, Collective::all_to_all).pulls[width(64 << 10)],
-            ways(machine, Collective::all_to_all).pulls_huge[width(64 << 10)]);
+  EXPECT_EQ(access_table(machine, Collective::all_to_all).pulls[width(64 << 10)],
+            access_table(machine, Collective::all_to_all).pulls_huge[width(64 << 10)]);
 }
 
-TEST(Ways, OfSumsThatPeersCopyGoThroughMemoryWhereCoresShareNoCache) {
+TEST(AccessTable, OfSumsThatPeersCopyGoThroughMemoryWhereCoresShareNoCache) {
   Machine near, apart;
-  near.loops.handed_gbps.fill({12, 6});
-  apart.loops.handed_gbps.fill({0.3, 0.5});
-  for (std::size_t at = 0; at < HandedFootprints::bytes.size(); ++at) {
-    EXPECT_EQ(near.loops.table().handed[at], Loop::plain);
-    EXPECT_EQ(apart.loops.table().handed[at], Loop::nontemporal);
+  near.loops.pulled_gbps.fill({12, 6});
+  apart.loops.pulled_gbps.fill({0.3, 0.5});
+  for (std::size_t at = 0; at < PulledFootprints::bytes.size(); ++at) {
+    EXPECT_EQ(near.loops.table().pulled[at], Loop::plain);
+    EXPECT_EQ(apart.loops.table().pulled[at], Loop::nontemporal);
   }
-  EXPECT_TRUE(ways(near, Collective::all_reduce).pulls[width(1 << 20)]);
-  EXPECT_FALSE(ways(apart, Collective::all_reduce).pulls[width(1 << 20)]);
-  EXPECT_EQ(ways(apart, Collective::reduce_scatter).pulls, ways(near, Collective::reduce_scatter).pulls)
+  EXPECT_TRUE(access_table(near, Collective::all_reduce).pulls[width(1 << 20)]);
+  EXPECT_FALSE(access_table(apart, Collective::all_reduce).pulls[width(1 << 20)]);
+  EXPECT_EQ(access_table(apart, Collective::reduce_scatter).pulls, access_table(near, Collective::reduce_scatter).pulls)
       << "nobody copies these sums";
 }
 
-TEST(Ways, OfMessagesGoThroughMemoryWhereCoresShareNoCache) {
+TEST(AccessTable, OfMessagesGoThroughMemoryWhereCoresShareNoCache) {
   constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
   EXPECT_EQ(Machine{}.streamed_bytes(), never) << "unmeasured";
   Machine apart;
@@ -112,8 +116,8 @@ TEST(Ways, OfMessagesGoThroughMemoryWhereCoresShareNoCache) {
   EXPECT_EQ(apart.streamed_bytes(), 4U << 10);
   Machine plain = apart;
   plain.streamed_write.gbps.fill(1);
-  EXPECT_TRUE(ways(apart, Collective::broadcast).carries[width(8 << 10)]);
-  EXPECT_FALSE(ways(plain, Collective::broadcast).carries[width(8 << 10)]);
+  EXPECT_TRUE(access_table(apart, Collective::broadcast).carries[width(8 << 10)]);
+  EXPECT_FALSE(access_table(plain, Collective::broadcast).carries[width(8 << 10)]);
   Machine partly = apart;
   for (const std::size_t cached : {0, 1}) partly.far_write.gbps[cached] = 50;  // up to 128 KiB
   EXPECT_GT(partly.streamed_bytes(), 8U << 10);
@@ -126,15 +130,15 @@ TEST(Ways, OfMessagesGoThroughMemoryWhereCoresShareNoCache) {
   EXPECT_EQ(of(4096).read, apart.streamed_read.us_per_byte(1 << 20));
 }
 
-TEST(Ways, OfOneRankAndOfBarriersAreNone) {
-  EXPECT_EQ(ways(Machine{}, Collective::all_reduce, 1).inline_below, 0U);
-  EXPECT_EQ(ways(Machine{}, Collective::barrier).inline_below, 0U);
+TEST(AccessTable, OfOneRankAndOfBarriersAreNone) {
+  EXPECT_EQ(access_table(Machine{}, Collective::all_reduce, 1).inline_below, 0U);
+  EXPECT_EQ(access_table(Machine{}, Collective::barrier).inline_below, 0U);
 }
 
-TEST(Ways, OfManyRanksArePredictedToo) {
-  const Ways many = ways(Machine{}, Collective::all_reduce, 200);
+TEST(AccessTable, OfManyRanksArePredictedToo) {
+  const AccessTable many = access_table(Machine{}, Collective::all_reduce, 200);
   EXPECT_GT(many.inline_below, 8U);
-  EXPECT_LE(many.inline_below, ways(Machine{}, Collective::all_reduce, 4).inline_below)
+  EXPECT_LE(many.inline_below, access_table(Machine{}, Collective::all_reduce, 4).inline_below)
       << "every rank reads the input of all";
 }
 

@@ -1,4 +1,4 @@
-// From the detector's machine to seats, levels, an order and rings.
+// From the detector's machine to locations, levels, an order and rings.
 #pragma once
 
 #include <sched.h>
@@ -14,9 +14,9 @@
 namespace tutti {
 
 /// The package, NUMA node and last-level cache that all of `cpus` are part of.
-OwnSeat seat_on(const topology::Topology& machine, const cpu_set_t& cpus);
+ReportedLocation location_on(const topology::Topology& machine, const cpu_set_t& cpus);
 /// Where the GPU at this PCI address is; that of `cpus` if the machine has no such GPU.
-OwnSeat seat_at_gpu(const topology::Topology& machine, const cpu_set_t& cpus, const std::string& bus_id);
+ReportedLocation location_at_gpu(const topology::Topology& machine, const cpu_set_t& cpus, const std::string& bus_id);
 
 /// The machine of each host, as far as it is known.
 class HostMachines {
@@ -46,15 +46,16 @@ Result<void> take_rings(JobMap& map, const std::vector<std::vector<int>>& rings,
 std::vector<std::vector<int>> rings_of_first_host(const JobMap& map, std::span<const int> hosts);
 
 /// Where each rank is: at its device of its host's machine, else as it was told.
-struct Places {
-  std::vector<topology::Seat> seats;  ///< by rank; Seat::host is the first rank of its host
-  std::vector<int> devices;           ///< by rank: its GPU, or its NUMA node of a recorded machine; -1: none
+struct JobLocations {
+  std::vector<topology::RankLocation> locations;  ///< by rank; RankLocation::host is the first rank of its host
+  std::vector<int> devices;  ///< by rank: its GPU, or its NUMA node of a recorded machine; -1: none
 };
 /// On a recorded machine the ranks of a host take its GPUs in turn of their numbers, or its NUMA nodes if there are
 /// none.
-Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines);
+JobLocations job_locations(std::span<const ReportedLocation> told, std::span<const int> hosts,
+                           const HostMachines& machines);
 
 /// Levels, and an order: where each rank of a host has a device, rings follow the search for the machine's links.
-JobMap map_of(std::span<const OwnSeat> seats, std::span<const int> hosts, const HostMachines& machines);
+JobMap map_of(std::span<const ReportedLocation> locations, std::span<const int> hosts, const HostMachines& machines);
 
 }  // namespace tutti

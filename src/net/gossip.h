@@ -41,7 +41,7 @@ struct GoneRank {
 
 /// All that a rank has heard. It passes this on whenever there is news, so everybody hears, and in as few messages as
 /// there are steps between two ranks, however many ranks fail at once.
-class Hearsay {
+class Gossip {
  public:
   static constexpr std::size_t words_max = 2047;
   static constexpr std::size_t causes_max = 8;  ///< the last of them stands for later ones, too
@@ -51,14 +51,14 @@ class Hearsay {
   /// False: that is known.
   bool add(const GoneRank& gone);
   /// Adds what another rank has heard; returns what of it is new.
-  std::vector<GoneRank> merge(const Hearsay& other);
+  std::vector<GoneRank> merge(const Gossip& other);
 
   /// How many times something was new.
   std::size_t size() const { return size_; }
 
   Bytes write() const;
   /// Empty: it is none.
-  static std::optional<Hearsay> read(std::span<const std::byte> bytes);
+  static std::optional<Gossip> read(std::span<const std::byte> bytes);
 
  private:
   /// Ranks that are gone by the end of one of them.

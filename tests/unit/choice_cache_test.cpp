@@ -1,6 +1,6 @@
 // Choices that one process makes and the next one finds: the same to the last bit, and none where anything differs or
 // is damaged.
-#include "tune/kept_choices.h"
+#include "tune/choice_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::filesystem::path only_file(const Folder& folder) {
 struct Asked {
   int found = 0, missed = 0, kept = 0;
 };
-EnvelopeStore store_in(KeptChoices& kept, Asked& asked) {
+EnvelopeStore store_in(ChoiceCache& kept, Asked& asked) {
   return {.find =
               [&](std::string_view grounds) {
                 auto text = kept.find(grounds);
@@ -58,9 +58,9 @@ TEST(BuildId, IsThatOfThisProgram) {
   EXPECT_EQ(build_id(), build_id());
 }
 
-TEST(KeptChoices, AreTheSameInTheNextProcess) {
+TEST(ChoiceCache, AreTheSameInTheNextProcess) {
   const Folder folder;
-  KeptChoices kept(folder / "kept", "this build");
+  ChoiceCache kept(folder / "kept", "this build");
   Asked asked;
   Envelopes first, next;
   first.use(store_in(kept, asked));
@@ -81,11 +81,11 @@ TEST(KeptChoices, AreTheSameInTheNextProcess) {
       }
 }
 
-TEST(KeptChoices, AreFoundForTheSameGroundsOnly) {
+TEST(ChoiceCache, AreFoundForTheSameGroundsOnly) {
   const Folder folder;
-  KeptChoices kept(folder / "kept", "this build");
+  ChoiceCache kept(folder / "kept", "this build");
   const Shape shape{.collective = Collective::all_reduce, .ranks = 4};
-  const auto misses = [&](KeptChoices& in, const Shape& of, Access access, std::string_view forced,
+  const auto misses = [&](ChoiceCache& in, const Shape& of, Access access, std::string_view forced,
                           const Machine& machine, const Conditions& conditions, bool counts) {
     Asked asked;
     Envelopes envelopes;
@@ -114,13 +114,13 @@ TEST(KeptChoices, AreFoundForTheSameGroundsOnly) {
   EXPECT_EQ(misses(kept, shape, Access::slots, "", slower, {}, false), 1);
   EXPECT_EQ(misses(kept, shape, Access::slots, "", {}, crowded, false), 1);
   EXPECT_EQ(misses(kept, shape, Access::slots, "", {}, {}, true), 1);
-  KeptChoices of_another(folder / "kept", "another build");
+  ChoiceCache of_another(folder / "kept", "another build");
   EXPECT_EQ(misses(of_another, shape, Access::slots, "", {}, {}, false), 1);
 }
 
-TEST(KeptChoices, AreNotFoundWhereTheyAreDamaged) {
+TEST(ChoiceCache, AreNotFoundWhereTheyAreDamaged) {
   const Folder folder;
-  KeptChoices kept(folder / "", "this build");
+  ChoiceCache kept(folder / "", "this build");
   ASSERT_TRUE(kept.keep("grounds", "the choice\nof two lines\n"));
   ASSERT_EQ(kept.find("grounds"), "the choice\nof two lines\n");
   const auto path = only_file(folder);
@@ -133,10 +133,10 @@ TEST(KeptChoices, AreNotFoundWhereTheyAreDamaged) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, at);
     EXPECT_EQ(kept.find("grounds"), std::nullopt) << at;
   }
-  EXPECT_EQ(KeptChoices(folder / "nowhere", "this build").find("grounds"), std::nullopt);
+  EXPECT_EQ(ChoiceCache(folder / "nowhere", "this build").find("grounds"), std::nullopt);
 }
 
-TEST(KeptChoices, OfTextsThatDescribeNoChoiceAreMadeAnew) {
+TEST(ChoiceCache, OfTextsThatDescribeNoChoiceAreMadeAnew) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 4};
   const auto all = candidates(shape, Access::slots, "");
   const std::string text = Envelope(shape, Access::slots, all, Machine{}, Conditions{}).text();
@@ -155,7 +155,7 @@ TEST(KeptChoices, OfTextsThatDescribeNoChoiceAreMadeAnew) {
 }
 
 /// Processes of a job need the same choice at the same time.
-TEST(KeptChoices, AreMadeOnceForAllThatWait) {
+TEST(ChoiceCache, AreMadeOnceForAllThatWait) {
   const Folder folder;
   constexpr int processes = 6;
   std::atomic<int> made = 0;
@@ -163,7 +163,7 @@ TEST(KeptChoices, AreMadeOnceForAllThatWait) {
   threads.reserve(processes);
   for (int i = 0; i < processes; ++i)
     threads.emplace_back([&] {
-      KeptChoices kept(folder / "", "this build", /*patience_ns=*/INT64_MAX / 2);
+      ChoiceCache kept(folder / "", "this build", /*patience_ns=*/INT64_MAX / 2);
       if (const auto text = kept.find("grounds")) {
         EXPECT_EQ(*text, "text\n");
         return;
@@ -176,13 +176,13 @@ TEST(KeptChoices, AreMadeOnceForAllThatWait) {
   EXPECT_EQ(made, 1);
 }
 
-TEST(KeptChoices, AreMadeByTheNextWhereAProcessDies) {
+TEST(ChoiceCache, AreMadeByTheNextWhereAProcessDies) {
   const Folder folder;
   {
-    KeptChoices dies(folder / "", "this build");
+    ChoiceCache dies(folder / "", "this build");
     EXPECT_FALSE(dies.find("grounds"));
   }
-  KeptChoices next(folder / "", "this build"), patient(folder / "", "this build");
+  ChoiceCache next(folder / "", "this build"), patient(folder / "", "this build");
   EXPECT_FALSE(next.find("grounds"));
   EXPECT_FALSE(patient.find("grounds")) << "its patience has ended";
   EXPECT_TRUE(patient.keep("grounds", "text\n"));
@@ -190,16 +190,16 @@ TEST(KeptChoices, AreMadeByTheNextWhereAProcessDies) {
   EXPECT_EQ(next.find("grounds"), "text\n");
 }
 
-TEST(KeptChoices, LeaveRoomForOthers) {
+TEST(ChoiceCache, LeaveRoomForOthers) {
   const Folder folder;
-  KeptChoices kept(folder / "", "this build");
+  ChoiceCache kept(folder / "", "this build");
   std::ofstream(folder / "machine-1") << "numbers";
-  const int made = static_cast<int>(KeptChoices::files_max) + 50;
+  const int made = static_cast<int>(ChoiceCache::files_max) + 50;
   for (int i = 0; i < made; ++i) ASSERT_TRUE(kept.keep(std::to_string(i), "text\n"));
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "")) files += entry.is_regular_file() ? 1U : 0U;
-  EXPECT_LE(files, KeptChoices::files_max + 1);
-  EXPECT_GE(files, KeptChoices::files_max / 2);
+  EXPECT_LE(files, ChoiceCache::files_max + 1);
+  EXPECT_GE(files, ChoiceCache::files_max / 2);
   EXPECT_TRUE(std::filesystem::exists(folder / "machine-1"));
   EXPECT_TRUE(kept.find(std::to_string(made - 1))) << "the newest stays";
 }

@@ -15,11 +15,11 @@ namespace tutti {
 
 /// A folder with a file for each choice, next to the machine's numbers. Several processes may use it at once: where all
 /// ranks of a host need the same choice, one of them makes it. One thread at a time uses an object.
-class KeptChoices {
+class ChoiceCache {
  public:
   /// `build`: the library's; other builds may choose otherwise, so their choices are not found. `patience_ns`: how long
   /// `find` waits for another process.
-  KeptChoices(std::string folder, std::string build, std::int64_t patience_ns = usual_patience_ns)
+  ChoiceCache(std::string folder, std::string build, std::int64_t patience_ns = usual_patience_ns)
       : folder_(std::move(folder)), build_(std::move(build)), patience_ns_(patience_ns) {}
 
   /// The text kept for `grounds`, which may hold any bytes; nothing if there is none, or if it is damaged. While

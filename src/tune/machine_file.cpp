@@ -1,4 +1,4 @@
-#include "tune/keep.h"
+#include "tune/machine_file.h"
 
 #include <sys/utsname.h>
 
@@ -64,7 +64,7 @@ std::int64_t seconds_of(std::string_view utc_text) {
 }
 
 struct Parsed {
-  KeptNumbers kept;
+  MachineRecord kept;
   std::string_view made_for;
   std::size_t named = 0;  ///< how many numbers
 };
@@ -162,14 +162,14 @@ std::string with_contradiction(std::string_view text, std::int64_t now_s, std::s
   return fmt::format("{}{}{}: {}\n", text, contradicted_line, utc_text(now_s), seen);
 }
 
-Result<KeptNumbers> from_text(std::string_view text, std::string_view fingerprint) {
+Result<MachineRecord> from_text(std::string_view text, std::string_view fingerprint) {
   auto parsed = TUTTI_TRY(parse(text));
   if (parsed.made_for != fingerprint) return damaged("measured elsewhere");
   if (parsed.named != Machine::count) return damaged("numbers are missing");
   return parsed.kept;
 }
 
-bool may_be_contradicted(const KeptNumbers& kept, std::int64_t now_s) {
+bool may_be_contradicted(const MachineRecord& kept, std::int64_t now_s) {
   constexpr std::int64_t hour_s = 3600, week_s = 7 * 24 * hour_s;
   const std::int64_t age_s = now_s - kept.measured_s;
   return age_s < 0 || age_s >= (kept.again ? week_s : hour_s);

@@ -9,8 +9,8 @@
 
 #include "base/fixed_text.h"
 #include "place/job_file.h"
+#include "place/locations.h"
 #include "place/machine_text.h"
-#include "place/seats.h"
 #include "topology/sources/read.h"
 
 namespace tutti {
@@ -28,57 +28,58 @@ Topology machine_of(const std::string& name) {
   return *std::move(machine);
 }
 
-std::vector<OwnSeat> recorded(std::size_t ranks) {
-  return std::vector<OwnSeat>(ranks, {.recorded = 1});
+std::vector<ReportedLocation> recorded(std::size_t ranks) {
+  return std::vector<ReportedLocation>(ranks, {.recorded = 1});
 }
 
 /// A rank on each GPU of a live machine, as each tells it.
-std::vector<OwnSeat> on_each_gpu(const Topology& machine) {
-  std::vector<OwnSeat> seats;
+std::vector<ReportedLocation> on_each_gpu(const Topology& machine) {
+  std::vector<ReportedLocation> locations;
   cpu_set_t anywhere;
   CPU_ZERO(&anywhere);
-  for (const int gpu : machine.gpus()) seats.push_back(seat_at_gpu(machine, anywhere, machine[gpu].bus_id));
-  return seats;
+  for (const int gpu : machine.gpus()) locations.push_back(location_at_gpu(machine, anywhere, machine[gpu].bus_id));
+  return locations;
 }
 
-JobMap map_on(const std::vector<OwnSeat>& seats, const Topology& machine) {
-  return map_of(seats, std::vector(seats.size(), 0), &machine);
+JobMap map_on(const std::vector<ReportedLocation>& locations, const Topology& machine) {
+  return map_of(locations, std::vector(locations.size(), 0), &machine);
 }
 
 TEST(Seats, OfGpusOfALiveMachineAreThoseOfARecordedOne) {
   for (const char* name : {"cube-mesh-double.txt", "switched-8.xml", "all-to-all-4x3.txt"}) {
     const Topology machine = machine_of(name);
-    const std::vector<OwnSeat> seats = on_each_gpu(machine);
-    EXPECT_FALSE(get_text(seats[0].gpu).empty());
-    EXPECT_EQ(map_on(seats, machine), map_on(recorded(seats.size()), machine)) << name;
+    const std::vector<ReportedLocation> locations = on_each_gpu(machine);
+    EXPECT_FALSE(get_text(locations[0].gpu).empty());
+    EXPECT_EQ(map_on(locations, machine), map_on(recorded(locations.size()), machine)) << name;
   }
 }
 
 TEST(Seats, OfGpusAreTakenWhateverTheRanksAreCalled) {
   const Topology machine = machine_of("cube-mesh-double.txt");
-  std::vector<OwnSeat> seats = on_each_gpu(machine);
-  const JobMap straight = map_on(seats, machine);
-  std::ranges::reverse(seats);
-  const JobMap reversed = map_on(seats, machine);
+  std::vector<ReportedLocation> locations = on_each_gpu(machine);
+  const JobMap straight = map_on(locations, machine);
+  std::ranges::reverse(locations);
+  const JobMap reversed = map_on(locations, machine);
   ASSERT_EQ(reversed.order.size(), 8u);
   std::vector<Rank> same;  // the same GPUs next to each other
   for (const Rank rank : reversed.order) same.push_back(7 - rank);
   std::rotate(same.begin(), std::ranges::find(same, 0), same.end());
   EXPECT_EQ(same, straight.order);
-  EXPECT_EQ(seats[0].numa, 1);
-  EXPECT_EQ(seats[7].numa, 0);
+  EXPECT_EQ(locations[0].numa, 1);
+  EXPECT_EQ(locations[7].numa, 0);
 }
 
 TEST(Seats, OfAGpuThatTheMachineDoesNotHaveAreThoseOfItsCpus) {
   const Topology machine = machine_of("switched-8.xml");
   cpu_set_t anywhere;
   CPU_ZERO(&anywhere);
-  const OwnSeat seat = seat_at_gpu(machine, anywhere, "00ff:00:00.0");
-  EXPECT_EQ(seat.numa, -1);
-  const Places places = places_of(std::vector{seat, on_each_gpu(machine)[5]}, std::vector{0, 0}, &machine);
+  const ReportedLocation location = location_at_gpu(machine, anywhere, "00ff:00:00.0");
+  EXPECT_EQ(location.numa, -1);
+  const JobLocations places =
+      job_locations(std::vector{location, on_each_gpu(machine)[5]}, std::vector{0, 0}, &machine);
   EXPECT_EQ(places.devices[0], -1);
   EXPECT_EQ(machine[places.devices[1]].name, "GPU5");
-  EXPECT_EQ(places.seats[1].numa, 1);
+  EXPECT_EQ(places.locations[1].numa, 1);
 }
 
 TEST(Seats, OfARankWithAGpuBeginWithAnotherLook) {
@@ -91,15 +92,15 @@ TEST(Seats, OfARankWithAGpuBeginWithAnotherLook) {
   EXPECT_NE(first->machine, gpu->machine) << "the drivers of GPUs are asked now";
   EXPECT_EQ(locator.locate(cpus, "")->machine, gpu->machine) << "and once";
   EXPECT_EQ(locator.locate(cpus, "00fe:00:00.0")->machine, gpu->machine);
-  EXPECT_EQ(get_text(gpu->seat.gpu), "00ff:00:00.0");
+  EXPECT_EQ(get_text(gpu->location.gpu), "00ff:00:00.0");
   EXPECT_FALSE(first->text->empty());
 }
 
 TEST(Seats, NameTheNearestNic) {
   const Topology machine = machine_of("switched-8.xml");
-  const std::vector<OwnSeat> seats = on_each_gpu(machine);
+  const std::vector<ReportedLocation> locations = on_each_gpu(machine);
   std::set<std::string> nics;
-  for (const OwnSeat& seat : seats) nics.insert(get_text(seat.nic));
+  for (const ReportedLocation& location : locations) nics.insert(get_text(location.nic));
   EXPECT_EQ(nics.size(), 8u) << "each GPU has a NIC of its own";
   EXPECT_FALSE(nics.contains(""));
   EXPECT_EQ(get_text(on_each_gpu(machine_of("cube-mesh-double.txt"))[0].nic), "") << "it has none";
@@ -109,16 +110,16 @@ TEST(Map, HasNvlinkDomains) {
   Topology machine = machine_of("all-to-all-8x1.txt");
   const auto domain = [&](int device) { return machine[device].index / 2; };
   std::erase_if(machine.links, [&](const topology::Link& link) { return domain(link.from) != domain(link.to); });
-  std::vector<OwnSeat> seats = on_each_gpu(machine);
-  std::swap(seats[1], seats[4]);
-  const JobMap map = map_on(seats, machine);
+  std::vector<ReportedLocation> locations = on_each_gpu(machine);
+  std::swap(locations[1], locations[4]);
+  const JobMap map = map_on(locations, machine);
   ASSERT_FALSE(map.levels.empty());
   const Level& pairs = map.levels.back();
   EXPECT_EQ(pairs, (Level{0, 1, 2, 2, 0, 1, 3, 3})) << "bridges join pairs of GPUs";
-  EXPECT_EQ(places_of(seats, std::vector(8, 0), &machine).seats[2].nvlink,
-            places_of(seats, std::vector(8, 0), &machine).seats[3].nvlink);
+  EXPECT_EQ(job_locations(locations, std::vector(8, 0), &machine).locations[2].nvlink,
+            job_locations(locations, std::vector(8, 0), &machine).locations[3].nvlink);
   machine.links.clear();
-  EXPECT_EQ(places_of(seats, std::vector(8, 0), &machine).seats[2].nvlink, -1);
+  EXPECT_EQ(job_locations(locations, std::vector(8, 0), &machine).locations[2].nvlink, -1);
 }
 
 TEST(Map, HasEachHostsOwnMachine) {
@@ -128,8 +129,8 @@ TEST(Map, HasEachHostsOwnMachine) {
   std::fill(hosts.begin() + 8, hosts.end(), 8);
   std::vector<SharedMachine> machines(16, switched);
   std::fill(machines.begin() + 8, machines.end(), mesh);
-  const std::vector<OwnSeat> seats = recorded(16);
-  const JobMap map = map_of(seats, hosts, machines);
+  const std::vector<ReportedLocation> locations = recorded(16);
+  const JobMap map = map_of(locations, hosts, machines);
   const JobMap alone = map_on(recorded(8), *mesh);
   ASSERT_EQ(map.order.size(), 16u);
   for (std::size_t i = 0; i < 8; ++i) {
@@ -140,7 +141,7 @@ TEST(Map, HasEachHostsOwnMachine) {
   EXPECT_EQ(map.levels[0], (Level{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
 
   const std::vector<std::string> names(16, "host");
-  const topology::Job job = job_of({.seats = seats, .hosts = hosts, .names = names, .machines = machines}, map);
+  const topology::Job job = job_of({.locations = locations, .hosts = hosts, .names = names, .machines = machines}, map);
   ASSERT_EQ(job.machines.size(), 2u);
   EXPECT_EQ(job.machine_of(0)->links.size(), switched->links.size());
   EXPECT_EQ(job.machine_of(1)->links.size(), mesh->links.size());
@@ -148,13 +149,13 @@ TEST(Map, HasEachHostsOwnMachine) {
 
 TEST(Map, OfAHostWithoutAMachineIsThatOfItsSeats) {
   const auto switched = std::make_shared<const Topology>(machine_of("switched-8.xml"));
-  std::vector<OwnSeat> seats = on_each_gpu(*switched);
-  seats.resize(2);
-  seats.push_back({.package = 1, .numa = 1});
-  seats.push_back({.package = 0, .numa = 0});
+  std::vector<ReportedLocation> locations = on_each_gpu(*switched);
+  locations.resize(2);
+  locations.push_back({.package = 1, .numa = 1});
+  locations.push_back({.package = 0, .numa = 0});
   const std::vector hosts{0, 0, 2, 2};
   const std::vector<SharedMachine> machines{switched, switched, nullptr, nullptr};
-  EXPECT_EQ(map_of(seats, hosts, machines).order, (std::vector<Rank>{0, 1, 3, 2}));
+  EXPECT_EQ(map_of(locations, hosts, machines).order, (std::vector<Rank>{0, 1, 3, 2}));
 }
 
 TEST(MachineText, GivesTheSameMapOnAnotherHost) {

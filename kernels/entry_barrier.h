@@ -14,7 +14,7 @@
 
 namespace tutti::device {
 
-struct FirstMeetingShared {
+struct EntryBarrierShared {
   std::uint64_t offers[2 * ranks_max];  ///< of the ranks' inputs and outputs, in turn
   PeerBuffers windows[ranks_max];       ///< of ranks in other launches, if all have offered them
   InboxShared inboxes;
@@ -26,9 +26,9 @@ TUTTI_DEVICE const ByWindows& by_windows_of(const Call& call, const RankCall& ra
 }
 
 template <Block B>
-class FirstMeeting {
+class EntryBarrier {
  public:
-  TUTTI_DEVICE FirstMeeting(B& b, FirstMeetingShared& s, HeldLinks& links, const Call& call, const BlockPart& part)
+  TUTTI_DEVICE EntryBarrier(B& b, EntryBarrierShared& s, HeldLinks& links, const Call& call, const BlockPart& part)
       : b_(b),
         s_(s),
         held_(links),
@@ -70,7 +70,7 @@ class FirstMeeting {
   TUTTI_DEVICE const ByWindows& by_windows() const { return by_windows_of(call_, rank_); }
   /// Whether accesses to memory of other ranks follow.
   TUTTI_DEVICE bool orders() const { return call_.windows != 0 || call_.choose != 0; }
-  TUTTI_DEVICE bool is_left_out() const { return B::fault == Fault::no_first_meeting && orders(); }
+  TUTTI_DEVICE bool is_left_out() const { return B::fault == Fault::no_entry_barrier && orders(); }
 
   TUTTI_DEVICE void bring_links() {
     b_.sync(Barrier::counters);
@@ -128,7 +128,7 @@ class FirstMeeting {
   }
 
   B& b_;
-  FirstMeetingShared& s_;
+  EntryBarrierShared& s_;
   HeldLinks& held_;
   const Call& call_;
   const RankCall& rank_;

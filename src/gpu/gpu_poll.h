@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-inline std::int64_t next_gpu_look(const Communicator& communicator) {
+inline std::int64_t next_gpu_poll_ns(const Communicator& communicator) {
   constexpr std::int64_t every_ns = 50'000;
   return communicator.process().system.now_ns() + every_ns;
 }

@@ -12,7 +12,7 @@ namespace tutti {
 
 /// For one collective, by size. Sizes are those by which algorithms are chosen (Envelope::at), and a size does as the
 /// power of two below it.
-struct Ways {
+struct AccessTable {
   /// Calls of fewer bytes are inline, wherever their buffers lie; 0: none.
   std::size_t inline_below = 0;
   /// By bit width of the size: an inline call is faster than what ordinary memory leaves.
@@ -28,7 +28,7 @@ using MakeEnvelope =
 
 /// For ranks that share memory.
 /// `ordinary`: also for memory that peers cannot map.
-Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& conditions, bool ordinary,
-                  const MakeEnvelope& make);
+AccessTable predict_access_table(const Shape& shape, const Machine& machine, const Conditions& conditions,
+                                 bool ordinary, const MakeEnvelope& make);
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
-// Do ranks notice that they make a call in different ways, and never where they do not? And do the signatures that
+// Do ranks notice that they make a call by different paths, and never where they do not? And do the signatures that
 // kernels compare hold all that they stand for?
-#include "gpu/call_ways.h"
+#include "gpu/path_history.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@
 namespace tutti {
 namespace {
 
-TEST(CallWays, DifferencesAmongTheLastCallsAreFound) {
+TEST(PathHistory, DifferencesAmongTheLastCallsAreFound) {
   testing::Random random(testing::test_seed());
   for (int round = 0; round < 2000; ++round) {
-    const auto first = std::make_unique<CallWays>(), second = std::make_unique<CallWays>();
+    const auto first = std::make_unique<PathHistory>(), second = std::make_unique<PathHistory>();
     const int calls = random.between(1, 100), ahead = random.between(0, 40);
     const int differs = random.between(0, calls);  // 0: none does
     for (int call = 1; call <= calls + ahead; ++call) {
@@ -24,15 +24,15 @@ TEST(CallWays, DifferencesAmongTheLastCallsAreFound) {
       first->add(by_host);
       if (call <= calls) second->add(by_host != (call == differs));
     }
-    const auto found = CallWays::difference(*first, *second);
-    EXPECT_EQ(found, CallWays::difference(*second, *first));
+    const auto found = PathHistory::difference(*first, *second);
+    EXPECT_EQ(found, PathHistory::difference(*second, *first));
     // The rank that is ahead remembers its last 32 calls alone.
     if (differs > 0 && differs + 32 > calls + ahead)
       EXPECT_EQ(found, static_cast<std::uint32_t>(differs));
     else
       EXPECT_FALSE(found) << *found << " of " << calls << " and " << ahead;
     second->stop();
-    EXPECT_FALSE(CallWays::difference(*first, *second));
+    EXPECT_FALSE(PathHistory::difference(*first, *second));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "net/hearsay.h"
+#include "net/gossip.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,7 +25,7 @@ std::vector<int> RankSet::ranks() const {
   return all;
 }
 
-Hearsay::Cause& Hearsay::cause_of(const GoneRank& gone) {
+Gossip::Cause& Gossip::cause_of(const GoneRank& gone) {
   const int culprit = gone.culprit >= 0 ? gone.culprit : gone.rank;
   const auto known = std::ranges::find(causes_, culprit, &Cause::culprit);
   if (known != causes_.end()) return *known;
@@ -33,7 +33,7 @@ Hearsay::Cause& Hearsay::cause_of(const GoneRank& gone) {
   return causes_.emplace_back(Cause{.culprit = culprit, .words = gone.words.substr(0, words_max), .ranks = {}});
 }
 
-bool Hearsay::add(const GoneRank& gone) {
+bool Gossip::add(const GoneRank& gone) {
   if (gone.left && (gone_.has(gone.rank) || !left_.add(gone.rank))) return false;
   if (!gone.left && !gone_.add(gone.rank)) return false;
   if (!gone.left) cause_of(gone).ranks.add(gone.rank);
@@ -41,7 +41,7 @@ bool Hearsay::add(const GoneRank& gone) {
   return true;
 }
 
-std::vector<GoneRank> Hearsay::merge(const Hearsay& other) {
+std::vector<GoneRank> Gossip::merge(const Gossip& other) {
   std::vector<GoneRank> news;
   const auto take = [&](const GoneRank& gone) {
     if (add(gone)) news.push_back(gone);
@@ -52,7 +52,7 @@ std::vector<GoneRank> Hearsay::merge(const Hearsay& other) {
   return news;
 }
 
-Bytes Hearsay::write() const {
+Bytes Gossip::write() const {
   ByteWriter writer;
   writer.sized(left_.bytes());
   writer.number(static_cast<std::uint32_t>(causes_.size()));
@@ -64,9 +64,9 @@ Bytes Hearsay::write() const {
   return std::move(writer).take();
 }
 
-std::optional<Hearsay> Hearsay::read(std::span<const std::byte> bytes) {
+std::optional<Gossip> Gossip::read(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
-  Hearsay heard;
+  Gossip heard;
   heard.left_ = RankSet::of(reader.sized(RankSet::bytes_max));
   const auto causes = reader.number<std::uint32_t>();
   if (causes > causes_max) return std::nullopt;

@@ -1,4 +1,4 @@
-#include "tune/kept_choices.h"
+#include "tune/choice_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -32,14 +32,14 @@ std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
 
 }  // namespace
 
-KeptChoices::Name KeptChoices::name(std::string_view grounds) const {
+ChoiceCache::Name ChoiceCache::name(std::string_view grounds) const {
   const std::string all = fmt::format("{}\n{}", build_, grounds);
   const std::uint64_t one = hash_of(all, 0), two = hash_of(all, 0x9e3779b97f4a7c15U);
   return {.path = fmt::format("{}/{}{:016x}", folder_, prefix, one),
           .head = fmt::format("tutti choice 1\nof {}\non {:016x}{:016x}\n", build_, one, two)};
 }
 
-std::optional<std::string> KeptChoices::find(std::string_view grounds) {
+std::optional<std::string> ChoiceCache::find(std::string_view grounds) {
   const Name mine = name(grounds);
   if (auto known = read(mine)) return known;
   wait_for_turn();
@@ -49,7 +49,7 @@ std::optional<std::string> KeptChoices::find(std::string_view grounds) {
 }
 
 /// The system ends the lock of a process that dies. Without a lock, or when patience ends, several make the choice.
-void KeptChoices::wait_for_turn() {
+void ChoiceCache::wait_for_turn() {
   turn_ = UniqueFd(above_stdio([&] {
     return ::open(fmt::format("{}/choices.lock", folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   }));
@@ -63,7 +63,7 @@ void KeptChoices::wait_for_turn() {
   }
 }
 
-std::optional<std::string> KeptChoices::read(const Name& mine) {
+std::optional<std::string> ChoiceCache::read(const Name& mine) {
   const auto file = read_file(mine.path, file_max);
   if (!file || !file->starts_with(mine.head)) return std::nullopt;
   // The last line is a sum of all before it.
@@ -74,7 +74,7 @@ std::optional<std::string> KeptChoices::read(const Name& mine) {
   return file->substr(mine.head.size(), end - mine.head.size());
 }
 
-Result<void> KeptChoices::keep(std::string_view grounds, std::string_view text) {
+Result<void> ChoiceCache::keep(std::string_view grounds, std::string_view text) {
   const UniqueFd until_kept = std::exchange(turn_, UniqueFd());
   make_room();
   const Name mine = name(grounds);
@@ -83,7 +83,7 @@ Result<void> KeptChoices::keep(std::string_view grounds, std::string_view text) 
 }
 
 /// Choices of machines, jobs and builds that are no more.
-void KeptChoices::make_room() const {
+void ChoiceCache::make_room() const {
   namespace fs = std::filesystem;
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> files;

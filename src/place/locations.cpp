@@ -1,4 +1,4 @@
-#include "place/seats.h"
+#include "place/locations.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace tutti {
 namespace {
 
 using topology::DeviceKind;
-using topology::Seat;
+using topology::RankLocation;
 using topology::Topology;
 using Orders = std::vector<std::vector<Rank>>;
 
@@ -43,10 +43,10 @@ std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts) {
 }
 
 /// The same, the hosts of a group next to each other.
-std::vector<std::vector<Rank>> ranks_by_group(std::span<const int> hosts, const std::vector<Seat>& seats) {
+std::vector<std::vector<Rank>> ranks_by_group(std::span<const int> hosts, const std::vector<RankLocation>& locations) {
   auto by_host = ranks_by_host(hosts);
-  std::ranges::stable_sort(by_host, {},
-                           [&](const auto& ranks) { return seats[static_cast<std::size_t>(ranks.front())].groups; });
+  std::ranges::stable_sort(
+      by_host, {}, [&](const auto& ranks) { return locations[static_cast<std::size_t>(ranks.front())].groups; });
   return by_host;
 }
 
@@ -98,22 +98,23 @@ Orders rings_of(const Topology& machine, std::span<const Rank> ranks, const std:
 }
 
 /// Of ranks that are not at devices: by what they share.
-std::vector<Rank> by_seats(std::vector<Rank> ranks, const std::vector<Seat>& seats) {
+std::vector<Rank> by_location(std::vector<Rank> ranks, const std::vector<RankLocation>& locations) {
   std::ranges::stable_sort(ranks, {}, [&](Rank rank) {
-    const Seat& seat = seats[static_cast<std::size_t>(rank)];
-    return std::tuple(seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch);
+    const RankLocation& location = locations[static_cast<std::size_t>(rank)];
+    return std::tuple(location.package, location.numa, location.cache, location.nvlink, location.pci_switch);
   });
   return ranks;
 }
 
-std::vector<int> devices_at(std::span<const Rank> ranks, const Places& places) {
+std::vector<int> devices_at(std::span<const Rank> ranks, const JobLocations& places) {
   std::vector<int> devices;
   for (const Rank rank : ranks) devices.push_back(places.devices[static_cast<std::size_t>(rank)]);
   return devices;
 }
 
 /// At most `fit` rings for a job: those of its only host, or as many through all hosts as each has ranks.
-Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const Places& places, const HostMachines& machines) {
+Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const JobLocations& places,
+                    const HostMachines& machines) {
   std::size_t count = hosts.size() == 1 ? hosts.front().orders.size() : fit;
   for (const HostRings& host : hosts) count = std::min({count, fit, host.orders[0].size()});
   if (count < 2) return {};
@@ -125,9 +126,10 @@ Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const Places&
   for (HostRings& host : hosts) {
     const std::vector<int> devices = devices_at(host.orders[0], places);
     const Topology* const machine = machines.of(host.orders[0].front());
-    const auto [doors, is_new] = known.try_emplace({machine, devices});
-    if (is_new) doors->second = doors_of(machine, devices, count);
-    for (const int door : doors->second) host.doors.push_back(host.orders[0][static_cast<std::size_t>(door)]);
+    const auto [entry_ranks, is_new] = known.try_emplace({machine, devices});
+    if (is_new) entry_ranks->second = entry_ranks_of(machine, devices, count);
+    for (const int entry_rank : entry_ranks->second)
+      host.entry_ranks.push_back(host.orders[0][static_cast<std::size_t>(entry_rank)]);
   }
   return rings_through(hosts);
 }
@@ -149,42 +151,44 @@ std::vector<Rank> taken(const std::vector<Rank>& ranks, const std::vector<int>& 
 
 }  // namespace
 
-OwnSeat seat_on(const Topology& machine, const cpu_set_t& cpus) {
-  OwnSeat seat;
+ReportedLocation location_on(const Topology& machine, const cpu_set_t& cpus) {
+  ReportedLocation location;
   int home = -1;
   const std::vector<int> own = list_of(cpus);
-  if (own.empty()) return seat;
+  if (own.empty()) return location;
   for (const int node : machine.of_kind(DeviceKind::numa))
     if (holds(topology::cpus_of_list(machine[node].cpus), own)) {
-      seat.numa = machine[node].index;
+      location.numa = machine[node].index;
       home = node;
       if (const int package = machine.above(node, DeviceKind::package); package >= 0)
-        seat.package = machine[package].index;
+        location.package = machine[package].index;
     }
   const std::vector<int> sharing = topology::cpus_of_cache(own.front(), "");
-  if (holds(sharing, own)) seat.cache = sharing.front();
-  put_text(seat.nic, topology::nearest_nic(machine, home));
-  return seat;
+  if (holds(sharing, own)) location.cache = sharing.front();
+  put_text(location.nic, topology::nearest_nic(machine, home));
+  return location;
 }
 
-OwnSeat seat_at_gpu(const Topology& machine, const cpu_set_t& cpus, const std::string& bus_id) {
-  OwnSeat seat;
+ReportedLocation location_at_gpu(const Topology& machine, const cpu_set_t& cpus, const std::string& bus_id) {
+  ReportedLocation location;
   if (const int gpu = gpu_at(machine, bus_id); gpu >= 0) {
-    const Seat at = topology::seat_at(0, machine, gpu);
-    seat.package = at.package;
-    seat.numa = at.numa;
-    put_text(seat.nic, topology::nearest_nic(machine, gpu));
+    const RankLocation at = topology::location_at(0, machine, gpu);
+    location.package = at.package;
+    location.numa = at.numa;
+    put_text(location.nic, topology::nearest_nic(machine, gpu));
   } else {
-    seat = seat_on(machine, cpus);
+    location = location_on(machine, cpus);
   }
-  put_text(seat.gpu, bus_id);
-  return seat;
+  put_text(location.gpu, bus_id);
+  return location;
 }
 
-Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines) {
-  Places places{.seats = std::vector<Seat>(told.size()), .devices = std::vector<int>(told.size(), -1)};
+JobLocations job_locations(std::span<const ReportedLocation> told, std::span<const int> hosts,
+                           const HostMachines& machines) {
+  JobLocations places{.locations = std::vector<RankLocation>(told.size()),
+                      .devices = std::vector<int>(told.size(), -1)};
   std::vector<HostGroups> groups;
-  for (const OwnSeat& seat : told) groups.push_back(seat.groups);
+  for (const ReportedLocation& location : told) groups.push_back(location.groups);
   const auto numbers = numbered(groups, hosts);
   for (const auto& ranks : ranks_by_host(hosts)) {
     const bool recorded =
@@ -196,31 +200,31 @@ Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, cons
       const auto rank = static_cast<std::size_t>(ranks[i]);
       if (!recorded && machine != nullptr) devices[i] = gpu_at(*machine, get_text(told[rank].gpu));
       places.devices[rank] = devices[i];
-      places.seats[rank] = devices[i] >= 0 ? topology::seat_at(ranks.front(), *machine, devices[i])
-                                           : Seat{.host = ranks.front(),
-                                                  .package = told[rank].package,
-                                                  .numa = told[rank].numa,
-                                                  .cache = told[rank].cache};
-      places.seats[rank].groups = numbers[rank];
+      places.locations[rank] = devices[i] >= 0 ? topology::location_at(ranks.front(), *machine, devices[i])
+                                               : RankLocation{.host = ranks.front(),
+                                                              .package = told[rank].package,
+                                                              .numa = told[rank].numa,
+                                                              .cache = told[rank].cache};
+      places.locations[rank].groups = numbers[rank];
     }
   }
   return places;
 }
 
-JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines) {
-  const Places places = places_of(told, hosts, machines);
+JobMap map_of(std::span<const ReportedLocation> told, std::span<const int> hosts, const HostMachines& machines) {
+  const JobLocations places = job_locations(told, hosts, machines);
   JobMap map;
   std::vector<HostRings> of_hosts;
-  for (const auto& ranks : ranks_by_group(hosts, places.seats)) {
+  for (const auto& ranks : ranks_by_group(hosts, places.locations)) {
     const std::vector<int> devices = devices_at(ranks, places);
     const bool on_devices = std::ranges::find(devices, -1) == devices.end();
     of_hosts.push_back({.orders = on_devices ? rings_of(*machines.of(ranks.front()), ranks, devices)
-                                             : Orders{by_seats(ranks, places.seats)}});
+                                             : Orders{by_location(ranks, places.locations)}});
     const std::vector<Rank>& order = of_hosts.back().orders[0];
     map.order.insert(map.order.end(), order.begin(), order.end());
   }
   if (std::ranges::is_sorted(map.order)) map.order.clear();
-  map.levels = topology::levels_of(places.seats);
+  map.levels = topology::levels_of(places.locations);
   map.rings = rings_of_job(std::move(of_hosts), rings_that_fit(map, told.size()), places, machines);
   if (const Topology* const machine = machines.of(0);
       machine != nullptr && std::ranges::all_of(hosts, [](int first) { return first == 0; }))
