@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a compiler does not check: who may include whom, lengths, unlisted files, words that do not belong, stale links.
+"""What a compiler does not check: who may include whom, lengths, sizes of classes, unlisted files, words that do not belong, stale links.
 
 Usage: tests/tidy.py [TREE]     exit status 1 and one line per finding, file:line: what is wrong
 The rooms are the table of docs/architecture.md.
@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import tidy_classes
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
 
@@ -302,6 +304,13 @@ def listed_sources(paths):
     return re.compile("|".join(sorted(patterns)) or "(?!)")
 
 
+def check_classes(texts):
+    sources = {str(path.relative_to(ROOT)): bare(text) for path, text in texts.items()
+               if path.relative_to(ROOT).parts[0] in (*HOUSES, "kernels")}
+    for path, line, what in tidy_classes.findings(sources, (ROOT / "tests/tidy_classes.txt").exists()):
+        report(ROOT / path, line, what)
+
+
 def check_listed(paths):
     listed = listed_sources(paths)
     for path in paths:
@@ -349,7 +358,9 @@ def main():
         if path.suffix == ".md":
             check_links(path, text)
         check_words(path, text)
-    check_enumerators({path: text_of(path) for path in paths if path.suffix in CODE})
+    code = {path: text_of(path) for path in paths if path.suffix in CODE}
+    check_enumerators(code)
+    check_classes(code)
     check_listed(paths)
     check_rooms(paths, rooms)
     check_readme()

@@ -46,6 +46,17 @@ class Tidy(unittest.TestCase):
     def test_says_nothing_about_a_clean_tree(self):
         self.assertEqual(tidy({}), [])
 
+    def test_refuses_a_class_that_fits_no_head(self):
+        functions = "".join(f"  void f{i}(int at = 0) const {{ (void)at; }}\n" for i in range(26))
+        self.one("src/plan/a.h", f"// A.\nclass Much final : public Base {{\n{functions}}};\n", "Much has 26 functions and 0 members")
+        members = "".join(f"  std::map<int, std::vector<int>> m{i}_ = {{}};\n" for i in range(16))
+        few = "".join(f"  int f{i}();\n" for i in range(6))
+        self.one("src/plan/a.h", f"// A.\nclass Wide {{\n public:\n{few}\n private:\n{members}}};\n", "Wide has 6 functions and 16 members")
+        self.assertEqual(tidy({"src/plan/a.h": f"// A.\nstruct Record {{\n{members}}};\n"}), [])
+        other = "  Much(const Much&) = delete;\n  static constexpr int most = 3;\n  using Base::f;\n  struct Part { int a; };\n"
+        fits = functions.replace("  void f25(int at = 0) const { (void)at; }\n", "")
+        self.assertEqual(tidy({"src/plan/a.h": f"// A.\nclass Much {{\n{fits}{other}}};\n"}), [])
+
     def test_refuses_an_arrow_upwards(self):
         self.one("src/base/e.h", '// E.\n#include "plan/a.h"\n', ':2: src/base must not include "plan/a.h"')
 
@@ -118,7 +129,7 @@ class Tidy(unittest.TestCase):
         self.one("src/plan/b_of.cpp", body, ":4: g has 78 lines")
 
     def test_does_not_take_a_type_or_a_table_for_a_function(self):
-        self.assertEqual(tidy({"src/plan/b_of.cpp": "// B.\nstruct S {\n" + "  int f();\n" * 75 + "};\n"}), [])
+        self.assertEqual(tidy({"src/plan/b_of.cpp": "// B.\nstruct S {\n" + "  int f = 0;\n" * 75 + "};\n"}), [])
         self.assertEqual(tidy({"src/plan/b_of.cpp": "// B.\nconst int t[] = {\n" + "  f(1),\n" * 75 + "};\n"}), [])
 
     def test_asks_what_a_file_is_for(self):
