@@ -8,7 +8,8 @@ set_tests_properties(symbols_test PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILE
 add_test(NAME release_version COMMAND ${PROJECT_SOURCE_DIR}/tools/release --check)
 add_test(NAME source_digest_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/source_digest_test.py ${CMAKE_COMMAND})
 add_test(NAME promises_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/promises_test.py ${PROJECT_SOURCE_DIR})
-set_tests_properties(tidy tidy_test symbols_test release_version source_digest_test promises_test PROPERTIES LABELS house TIMEOUT 600)
+add_test(NAME faults_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/faults_test.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(tidy tidy_test symbols_test release_version source_digest_test promises_test faults_test PROPERTIES LABELS house TIMEOUT 600)
 add_test(NAME whole_library_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/whole_library_test.py
                                          ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 set_tests_properties(whole_library_test PROPERTIES LABELS house TIMEOUT 600)

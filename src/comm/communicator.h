@@ -16,6 +16,7 @@
 #include "comm/channels.h"
 #include "comm/device_side.h"
 #include "comm/gone_ranks.h"
+#include "comm/loss.h"
 #include "comm/membership.h"
 #include "comm/peer_windows.h"
 #include "comm/plans.h"
@@ -193,13 +194,14 @@ class Communicator {
   std::shared_ptr<Task> take_watch() { return std::move(watch_); }
 
   std::string describe(Rank rank) const { return members_.describe(rank); }
-  /// The error that a rank is lost, and why; by default what is known of its process.
-  Error lost(Rank rank, std::string_view why) const;
-  Error lost(Rank rank) const;
+  /// The error that a rank is lost; by default as far as its process shows how.
+  Error lost(Rank rank, const Loss& loss) const { return loss.error(describe(rank), rank); }
+  Error lost(Rank rank) const { return lost(rank, loss_of(rank)); }
   /// The error that this process has closed descriptors of the library.
   Error lost_descriptors() const;
 
  private:
+  Loss loss_of(Rank rank) const;
   Error understood(Error error) const;
   bool ends_all(const Error& error) const;
 

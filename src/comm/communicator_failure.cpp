@@ -25,9 +25,7 @@ Error Communicator::understood(Error error) const {
   const auto& peer = members_.peers[error.peer];
   const auto state = peer.area.header().state_now();
   // What a rank that has failed or is lost does not finish is a consequence of that.
-  const bool told = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
-                    state == RankState::silent || state == RankState::damaged;
-  if (error.code == Code::remote && told)
+  if (error.code == Code::remote && has_failed(state))
     if (auto cause = failure_of(*this, error.peer)) return *std::move(cause);
   // ECONNREFUSED: nobody serves its segments any more, as after exec.
   const bool is_gone = error.sys_errno == ESRCH || error.sys_errno == ECONNREFUSED;
@@ -110,10 +108,6 @@ Error Communicator::explained_failure() const {
   return error;
 }
 
-Error Communicator::lost(Rank rank, std::string_view why) const {
-  return {.code = Code::remote, .what = fmt::format("{} lost: {}", describe(rank), why), .peer = rank};
-}
-
 /// Ranks of other hosts see the connections close before this can be told, and say that this rank is lost.
 Error Communicator::lost_descriptors() const {
   return {.code = Code::system,
@@ -125,15 +119,11 @@ Error Communicator::lost_descriptors() const {
 
 /// A process that lives and serves its peers no more is no rank any more, and was not killed either. One that is being
 /// ended may still seem to live.
-Error Communicator::lost(Rank rank) const {
+Loss Communicator::loss_of(Rank rank) const {
   const auto& process = members_.peers[static_cast<std::size_t>(rank)].process;
   const bool lives = process && !process->ended();
-  if (lives && gone_.is_mute(rank))
-    return lost(rank,
-                "its process lives, but answers its peers no more: it has become another program (exec), or "
-                "closed descriptors that are not its own");
-  return lost(rank, fmt::format("its process was killed or exited without leaving the communicator{}",
-                                lives ? ", or has become another program" : ""));
+  if (lives) return {.kind = gone_.is_mute(rank) ? LossKind::mute : LossKind::replaced};
+  return {.kind = LossKind::ended};
 }
 
 Result<void> Communicator::check_before_leaving() {

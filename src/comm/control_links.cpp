@@ -23,22 +23,6 @@ constexpr int call_share = 4;                        // of silence_ns, until a r
 constexpr std::int64_t tick_ns = 50'000'000;         // looks while a rank is late
 constexpr std::int64_t slack_ns = 20'000'000;        // a thread that may run wakes this much late
 
-/// Why the rank at the other end of a connection that ended with `error` is lost.
-std::string words_for(const Error& error) {
-  switch (error.sys_errno) {
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case ENETDOWN: return fmt::format("its host does not answer any more ({})", error.text());
-    case ECONNRESET:
-      return "its connection was reset: its process was killed or exited without leaving the communicator, or "
-             "something between the hosts cut the connection";
-    default: break;
-  }
-  if (error.code == Code::invalid_argument) return error.what;
-  return "its process was killed or exited without leaving the communicator, or closed the connection";
-}
-
 }  // namespace
 
 MirroredHeader::MirroredHeader(const AreaShape& shape) : page_(std::make_unique<Page>()), area_(page_->bytes, shape) {
@@ -256,11 +240,7 @@ void ControlLinks::lose_silent() {
     return one.host == found->host && !one.traced && !one.ended && !one.said &&
            (&one == &*found || (one.heard && one.silent_ns >= silence_ns_));
   });
-  const double silent_s = static_cast<double>(link->silent_ns) * 1e-9;
-  lose(*link, RankState::silent,
-       fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
-                   "or its host hangs or was cut off",
-                   silent_s));
+  lose(*link, RankState::silent, {.kind = LossKind::silent, .ns = link->silent_ns});
 }
 
 void ControlLinks::end(Link& link, const Error& error) {
@@ -268,15 +248,15 @@ void ControlLinks::end(Link& link, const Error& error) {
   lost_descriptors_ = lost_descriptors_ || error.sys_errno == EBADF;
   if (error.sys_errno == EBADF) return;  // this rank's own fault
   link.wire = Wire(system_, Socket());
-  lose(link, RankState::lost, words_for(error));
+  lose(link, RankState::lost, loss_by(error));
 }
 
 /// Marks the rank as lost or silent, unless its final state is known already or this communicator has ended. Does not
 /// close the connection: a rank that comes back must learn that the communicator has failed.
-void ControlLinks::lose(Link& link, RankState state, const std::string& why) {
+void ControlLinks::lose(Link& link, RankState state, const Loss& loss) {
   if (std::exchange(link.said, true) || leave_by_ns_ != 0) return;
   AreaHeader& header = link.mirror->header();
-  const std::string words = fmt::format("{} lost: {}", link.who, why);
+  const std::string words = loss.text(link.who);
   put_text(header.message, words);
   header.state.store(state, std::memory_order_release);
   if (state == RankState::lost && gossip_.add({.rank = link.rank, .words = words})) news_ = true;

@@ -14,6 +14,7 @@
 #include "base/system.h"
 #include "comm/call_history.h"
 #include "comm/control_frames.h"
+#include "comm/loss.h"
 #include "comm/waits.h"
 #include "net/gossip.h"
 #include "net/life_probe.h"
@@ -138,7 +139,7 @@ class ControlLinks final : public Task {
     const auto said = static_cast<std::size_t>(std::ranges::count(links_, true, &Link::said));
     ends_known_.store(said + gossip_.size(), std::memory_order_release);
   }
-  void lose(Link& link, RankState state, const std::string& why);
+  void lose(Link& link, RankState state, const Loss& loss);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& text);
   void believe_alive(Link& link, ControlFrame kind, const Bytes& words);

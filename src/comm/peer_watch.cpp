@@ -24,10 +24,6 @@ AreaHeader& header(const Communicator& communicator, Rank rank) {
   return communicator.members().peers[rank].area.header();
 }
 
-double seconds(std::int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
-
 /// "10.0.0.9 (eth0, MTU 9000)"
 std::string interface_text(const std::string& host, const std::string& name, int mtu) {
   const std::string size = mtu == 0 ? "MTU unknown" : fmt::format("MTU {}", mtu);
@@ -228,32 +224,12 @@ bool PeerWatch::is_stuck(const Communicator& communicator) {
   return ++looks_ > looks_until_stuck;
 }
 
-/// A process that is slow or has no core counts as running in /proc. If /proc does not show the process, it counts as
-/// stopped once its service thread has been silent for the limit, in looks of this thread.
-void PeerWatch::check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) {
-  if (watched.ranks.empty() || passed_ns == 0) {
-    watched.silent_ns = 0;
-    return;
-  }
+void PeerWatch::check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) const {
+  if (watched.ranks.empty()) return;
   const Rank rank = watched.ranks.front();
   const AreaHeader& theirs = header(communicator, rank);
-  const bool open = theirs.state_now() == RankState::open;
-  if (watched.process->shows_stops()) {
-    const std::int64_t stopped_ns = watched.process->stopped_ns(system_.now_ns());
-    if (open && stopped_ns >= silence_ns_)
-      communicator.fail(communicator.lost(rank, fmt::format("its process has been stopped for {:.1f} s (by SIGSTOP, "
-                                                            "SIGTSTP or similar: state T in /proc; SIGCONT resumes it)",
-                                                            seconds(stopped_ns))));
-    return;
-  }
-  const std::uint32_t beats = theirs.beats.load(std::memory_order_relaxed);
-  const bool alive = std::exchange(watched.beats, beats) != beats || theirs.traced.load(std::memory_order_relaxed) != 0;
-  watched.silent_ns = alive ? 0 : watched.silent_ns + passed_ns;
-  if (open && watched.silent_ns >= silence_ns_)
-    communicator.fail(communicator.lost(
-        rank,
-        fmt::format("it does not answer any more: no sign of life for {:.1f} s, so its process is stopped or hangs",
-                    seconds(watched.silent_ns))));
+  const auto loss = watched.life.look(*watched.process, theirs, system_.now_ns(), passed_ns, silence_ns_);
+  if (loss && theirs.state_now() == RankState::open) communicator.fail(communicator.lost(rank, *loss));
 }
 
 /// Small packets pass, large ones do not: TCP alone would wait for a quarter of an hour, and longer if data goes both

@@ -30,9 +30,8 @@ class PeerWatch final : public Task {
     std::uint64_t token = 0;
     std::shared_ptr<PeerProcess> process;
     std::vector<Rank> ranks;
-    std::uint32_t beats = 0;       ///< last value of AreaHeader::beats,
-    std::int64_t silent_ns = 0;    ///<   and for how long it has not changed
-    std::uint32_t last_beats = 0;  ///< likewise, for check_exec
+    SignsOfLife life = {};
+    std::uint32_t last_beats = 0;  ///< of AreaHeader::beats, for check_exec
     int quiet_looks = 0;
     int unserved_looks = 0;  // at which nobody answered for it
   };
@@ -45,7 +44,7 @@ class PeerWatch final : public Task {
   static void take_remote_ends(Communicator& communicator);
   bool ends_all(const Communicator& communicator, Rank rank) const;
   void beat(Communicator& communicator);
-  void check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns);
+  void check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) const;
   bool is_stuck(const Communicator& communicator);
   void check_large_packets(Communicator& communicator);
 

@@ -27,10 +27,6 @@ std::vector<std::size_t> first_lost_first(const Communicator& parent, const std:
   return order;
 }
 
-double seconds(std::int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
-
 }  // namespace
 
 GroupWatch::GroupWatch(Communicator& parent, std::vector<Rank> members)
@@ -38,7 +34,7 @@ GroupWatch::GroupWatch(Communicator& parent, std::vector<Rank> members)
       system_(parent.process().system),
       members_(std::move(members)),
       silence_ns_(parent.process().config.integer("TUTTI_SILENCE_MS") * 1'000'000),
-      silences_(members_.size()),
+      lives_(members_.size()),
       looked_ns_(system_.now_ns()) {}
 
 /// What another rank did is none of the members' business; what the parent's calls on a member met is, as a mismatch or
@@ -70,25 +66,14 @@ std::optional<Error> GroupWatch::ended(Rank rank) const {
   return parent_.lost(rank);
 }
 
-/// Where /proc does not show the process, its signs of life tell, which end when the parent has failed.
-std::optional<Error> GroupWatch::stopped(Rank rank, Silence& silence, std::int64_t passed_ns) const {
+/// The signs of life of ranks end when the parent has failed.
+std::optional<Error> GroupWatch::stopped(Rank rank, SignsOfLife& life, std::int64_t passed_ns) const {
   const Peer& peer = parent_.members().peers[static_cast<std::size_t>(rank)];
   if (!peer.process || silence_ns_ <= 0 || has_left(parent_, rank)) return std::nullopt;
-  if (peer.process->shows_stops()) {
-    const std::int64_t ns = peer.process->stopped_ns(system_.now_ns());
-    if (ns < silence_ns_) return std::nullopt;
-    return parent_.lost(rank,
-                        fmt::format("its process has been stopped for {:.1f} s (SIGCONT resumes it)", seconds(ns)));
-  }
-  const AreaHeader& header = peer.area.header();
-  const std::uint32_t beats = header.beats.load(std::memory_order_relaxed);
-  const bool alive = std::exchange(silence.beats, beats) != beats ||
-                     header.traced.load(std::memory_order_relaxed) != 0 || parent_.failed();
-  silence.ns = alive ? 0 : silence.ns + passed_ns;
-  if (silence.ns < silence_ns_) return std::nullopt;
-  return parent_.lost(rank, fmt::format("it does not answer any more: no sign of life for {:.1f} s, so its process is "
-                                        "stopped or hangs",
-                                        seconds(silence.ns)));
+  const auto loss = life.look(*peer.process, peer.area.header(), system_.now_ns(), passed_ns, silence_ns_,
+                              /*excused=*/parent_.failed());
+  if (!loss) return std::nullopt;
+  return parent_.lost(rank, *loss);
 }
 
 /// Processes first: an ended process is the cause, and ranks that fail because of it are the consequence.
@@ -104,7 +89,7 @@ std::optional<Error> GroupWatch::find(std::int64_t passed_ns) {
   for (const std::size_t i : first_lost_first(parent_, members_)) {
     if (members_[i] == parent_.rank()) continue;
     if (auto failure = failed_there(members_[i])) return failure;
-    if (auto failure = stopped(members_[i], silences_[i], passed_ns)) return failure;
+    if (auto failure = stopped(members_[i], lives_[i], passed_ns)) return failure;
   }
   return std::nullopt;
 }

@@ -31,22 +31,18 @@ class GroupWatch final : public Task {
   std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
-  struct Silence {
-    std::uint32_t beats = 0;
-    std::int64_t ns = 0;
-  };
   bool concerns(Code code, int culprit) const;
   std::optional<Error> failed_here() const;
   std::optional<Error> failed_there(Rank rank) const;
   std::optional<Error> ended(Rank rank) const;
-  std::optional<Error> stopped(Rank rank, Silence& silence, std::int64_t passed_ns) const;
+  std::optional<Error> stopped(Rank rank, SignsOfLife& life, std::int64_t passed_ns) const;
   std::optional<Error> find(std::int64_t passed_ns);
 
   Communicator& parent_;
   System& system_;
   const std::vector<Rank> members_;
   const std::int64_t silence_ns_;
-  std::vector<Silence> silences_;  ///< of the members
+  std::vector<SignsOfLife> lives_;  ///< of the members
   std::int64_t looked_ns_;
   mutable std::mutex mutex_;  ///< guards what follows
   std::optional<Error> found_;

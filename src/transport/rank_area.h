@@ -37,6 +37,21 @@ enum class RankState : std::uint32_t {
   last = damaged
 };
 
+/// Whether the rank has ended, or is taken to have ended, otherwise than by leaving.
+constexpr bool has_failed(RankState state) {
+  switch (state) {
+    case RankState::failed:
+    case RankState::aborted:
+    case RankState::lost:
+    case RankState::silent:
+    case RankState::damaged: return true;
+    case RankState::starting:
+    case RankState::open:
+    case RankState::closed: break;
+  }
+  return false;
+}
+
 struct AreaHeader {
   static constexpr std::uint64_t magic_value = 0x3165'7261'6974'7574;  // "tutiare1"
   std::uint64_t magic;

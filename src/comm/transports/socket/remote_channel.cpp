@@ -218,8 +218,7 @@ Result<void> RemoteChannel::judge(Error error) {
                                      broken_->what),
                  .sys_errno = broken_->sys_errno,
                  .peer = place_.peer};
-  const bool known = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
-                     state == RankState::silent || state == RankState::damaged;
+  const bool known = has_failed(state);
   if (!known && now - broken_ns_ < news_limit_ns) return {};
   // What a rank that has ended does not finish is a consequence of that. Otherwise both ends name the same one.
   if (known)
