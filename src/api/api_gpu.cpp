@@ -158,8 +158,6 @@ Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream 
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request) {
   const auto& communicator = *entry.communicator;
   GpuContext& context = *gpu_context(communicator);
-  // Without a buffer the kind of memory is unknown, and ranks may have meant different kinds.
-  if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
   auto on_gpu = TUTTI_TRY(goes_to_gpu(request, communicator, stream));
   TUTTI_TRY(check_fit(on_gpu, stream));
   if (on_gpu) TUTTI_TRY(check_device_reduction(request));

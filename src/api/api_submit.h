@@ -54,8 +54,12 @@ inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const 
 inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
-  if (communicator->device() != nullptr) [[unlikely]]
-    return start_beside_gpu(entry, stream, request);
+  if (communicator->members().some_gpu) [[unlikely]] {
+    // Without a buffer the kind of memory is unknown, and ranks may have meant different kinds. No rank counts the
+    // call.
+    if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
+    if (communicator->device() != nullptr) return start_beside_gpu(entry, stream, request);
+  }
   return start_on_host(entry, stream, request);
 }
 

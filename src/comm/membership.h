@@ -79,6 +79,7 @@ struct Membership {
   /// Of the data connections to other hosts.
   std::shared_ptr<Unacknowledged> unacknowledged = std::make_shared<Unacknowledged>();
   cuda::SharedGpu gpu;      ///< of this rank; null: host memory only
+  bool some_gpu = false;    ///< some rank has one
   bool gpus_reach = false;  ///< every rank's GPU has proven that it reaches every other rank's memory
 
   bool spans_hosts() const { return control != nullptr; }

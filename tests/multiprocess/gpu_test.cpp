@@ -203,6 +203,31 @@ TEST(GpuRanks, ConfigSaysHostMemoryAlone) {
   });
 }
 
+/// A call without elements is nothing on a rank with a GPU, as its kind of memory is unknown: so it is on the others,
+/// or later calls would meet different ones.
+TEST(GpuRanks, CallsWithoutElementsWhereSomeRanksHaveNoGpu) {
+  for (const bool on_hosts : {false, true}) {
+    Team team = launch_group(2, Layout::processes);
+    if (on_hosts) team.environment.emplace_back("TUTTI_TRANSPORT=socket");
+    launch_ranks(team, [](Seat& seat) {
+      CudaUser user(library);
+      tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+      if (seat.rank() == 1) config.device = -1;
+      auto* const comm = seat.init_one(&config);
+      ASSERT_NE(comm, nullptr);
+      for (int call = 0; call < 3; ++call) {
+        ASSERT_TRUE(ok(tuttiAllReduce(nullptr, nullptr, 0, tuttiInt32, tuttiSum, comm, nullptr)));
+        ASSERT_TRUE(ok(tuttiAllGather(nullptr, nullptr, 0, tuttiInt32, comm, nullptr)));
+        int x = 5 + seat.rank();
+        ASSERT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiInt32, tuttiSum, comm, nullptr)));
+        EXPECT_EQ(x, 11);
+        ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+      }
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
+  }
+}
+
 TEST(GpuRanks, MemoryOfTuttis) {
   launch_ranks(launch_group(2, Layout::one_thread), [](Seat& seat) {
     auto& fake = fake_cuda(library);

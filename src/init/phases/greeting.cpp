@@ -107,6 +107,7 @@ Result<bool> Greeting::take(Facts& facts, const std::vector<Blob>& gathered) {
       facts.note(std::move(info).error().at_peer(rank));
       return false;
     }
+    facts.members.some_gpu = facts.members.some_gpu || info->gpu.gpu != 0;
     facts.peer_infos.push_back(*info);
   }
   const std::string& transport = facts.process.config.text("TUTTI_TRANSPORT");
