@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 # Words of losses; whoever else writes them has a second way to tell one.
-WORDS = re.compile(r'" ?lost: |killed or exited without|has been stopped for|no sign of life for|nothing was received for')
+WORDS = re.compile(r'[}"] ?lost: |killed or exited without|has been stopped for|no sign of life for|nothing was received for|does not answer any more|answers its peers no more|connection was reset|invalid control message')
 HOME = "src/comm/loss.cpp"
 
 

@@ -71,7 +71,7 @@ constexpr std::array table = {
   text("TUTTI_TOPO_GROUPS", local, engine, "Groups of hosts in which this process's host is, outermost first: pod2/rack7, or rack7 alone. They become levels above hosts. Ranks of a host do as its first one. Empty: the switches that SLURM_TOPOLOGY_ADDR names."),
   text("TUTTI_GRAPH_FILE", local, engine, "Rings of a host's ranks: the channels of the first ring of a file in the format of NCCL_GRAPH_FILE, in which dev n is the n-th rank of its host. Single rings and trees follow the first channel. Rank 0's setting counts."),
   text("TUTTI_GRAPH_DUMP_FILE", local, engine, "File to which rank 0 writes the rings, else the order, of its host's ranks, in the same format."),
-  text("TUTTI_JOB_DUMP_FILE", local, engine, "File to which rank 0 of a communicator writes at its start where all ranks are: hosts, seats, levels and order, as JSON that tutti-topo --job-file draws."),
+  text("TUTTI_JOB_DUMP_FILE", local, engine, "File to which rank 0 of a communicator writes at its start where all ranks are: hosts, locations, levels and order, as JSON that tutti-topo --job-file draws."),
   number("TUTTI_NCHANNELS", integer, shared, "2", 1, limits::channels_max - 1, engine, "Independent channels of one communicator."),
   number("TUTTI_BUFFSIZE", bytes, shared, "128K", 4096, 4 << 20, engine,
          "Size of one slot between two ranks. A pair of ranks has four for each channel and direction."),

@@ -9,8 +9,9 @@
 namespace tutti {
 namespace {
 
+/// See loss_by.
 Error nonsense() {
-  return {.code = Code::invalid_argument, .what = "it sent an invalid control message"};
+  return {.code = Code::invalid_argument};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/system.h"
 #include "comm/communicator.h"
+#include "comm/loss.h"
 
 namespace tutti {
 

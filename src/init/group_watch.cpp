@@ -96,7 +96,8 @@ std::optional<Error> GroupWatch::find(std::int64_t passed_ns) {
 
 bool GroupWatch::advance() {
   const std::int64_t now = system_.now_ns();
-  auto found = find(std::min(now - std::exchange(looked_ns_, now), look_ns_max));
+  // Two looks at one instant do not let silence begin anew.
+  auto found = find(std::clamp<std::int64_t>(now - std::exchange(looked_ns_, now), 1, look_ns_max));
   if (!found) return true;
   const std::lock_guard lock(mutex_);
   found_ = std::move(found);

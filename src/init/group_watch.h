@@ -10,6 +10,7 @@
 
 #include "base/system.h"
 #include "comm/communicator.h"
+#include "comm/loss.h"
 
 namespace tutti {
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 
 #include <fmt/format.h>
@@ -93,6 +94,7 @@ Join::~Join() {
 
 Result<Progress> Join::advance() {
   if (state_ == State::not_begun) return begin();
+  assert(state_ == State::under_way);
   auto progress = phases_[phase_]->advance(facts_);
   if (!progress) {
     const bool for_its_own_reason = progress.error().sys_errno != 0;

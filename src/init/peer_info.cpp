@@ -18,7 +18,7 @@ Result<T> read(const Blob& blob, const char* what) {
   return value;
 }
 
-/// Rank 0's verdict has the map of the job behind it.
+/// Rank 0's result has the map of the job behind it.
 Blob without_map(const Blob& blob) {
   const std::size_t bytes = std::min(blob.size(), sizeof(FirstInitResult));
   return {blob.begin(), blob.begin() + static_cast<std::ptrdiff_t>(bytes)};
@@ -48,13 +48,13 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
 }
 
 Result<InitResult> read_init_result(const Blob& blob) {
-  if (blob.size() < sizeof(FirstInitResult)) return read<InitResult>(blob, "a verdict");
+  if (blob.size() < sizeof(FirstInitResult)) return read<InitResult>(blob, "a result of a start");
   auto first = TUTTI_TRY(read_first_init_result(blob));
   return first.result;
 }
 
 Result<FirstInitResult> read_first_init_result(const Blob& blob) {
-  return read<FirstInitResult>(without_map(blob), "rank 0's verdict");
+  return read<FirstInitResult>(without_map(blob), "rank 0's result of a start");
 }
 
 std::span<const std::byte> behind_first_init_result(const Blob& blob) {

@@ -98,7 +98,7 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
 /// Of any rank.
 Result<InitResult> read_init_result(const Blob& blob);
 Result<FirstInitResult> read_first_init_result(const Blob& blob);
-/// What follows rank 0's verdict.
+/// What follows rank 0's result.
 std::span<const std::byte> behind_first_init_result(const Blob& blob);
 
 template <class T>

@@ -40,7 +40,7 @@ class Dependencies {
  public:
   /// Keeps only the flags of `ranks`.
   Dependencies(const Schedule& schedule, const Jobs& jobs, std::span<const Rank> ranks);
-  bool raced() const { return tuned_; }
+  bool raced() const { return raced_; }
   Flags flags(Rank rank);
 
  private:
@@ -54,7 +54,7 @@ class Dependencies {
 
   const Jobs& jobs_;
   int ranks_;
-  bool tuned_ = false;
+  bool raced_ = false;
   std::vector<char> kept_;                  // by rank
   std::vector<char> met_;                   // by cell: a kept rank accesses it; empty: all cells are followed
   std::vector<std::vector<Edge>> raised_;   // by rank: flags for peers that wait for it
@@ -140,7 +140,7 @@ void Dependencies::note(const MemoryAccess& access) {
 void Dependencies::meet(std::span<const MemoryAccess> accesses, History& history) {
   const bool written = std::ranges::any_of(accesses, &MemoryAccess::write);
   for (const MemoryAccess& access : accesses) {
-    if (written && access.by.rank != accesses[0].by.rank) tuned_ = true;
+    if (written && access.by.rank != accesses[0].by.rank) raced_ = true;
     add(history.writer, access.by);
     if (written)
       for (const JobPosition& reader : history.readers) add(reader, access.by);

@@ -1,4 +1,4 @@
-// The same library on different machines: access_table and loops follow from the numbers of the machine.
+// The same library on different machines: accesses and loops follow from the numbers of the machine.
 #include "choice/access_table.h"
 
 #include <gtest/gtest.h>

@@ -144,6 +144,18 @@ class Forever final : public WaitPhase {
   std::optional<Error> stuck(const Facts&) const override { return Error{.code = Code::system, .what = "no tools"}; }
 };
 
+/// On one host as well, where no exchange may have a limit of its own.
+TEST(StartPhases, ARankThatMapsForTooLongIsLate) {
+  World world(2);
+  world.facts.note(Error{.code = Code::system, .what = "nothing is mapped in this test"});
+  Mapping phase;
+  ASSERT_TRUE(phase.begin(world.facts));
+  while (world.system.now_ns() < world.facts.deadline_ns) world.system.poll({}, 100'000'000);
+  const auto late = phase.advance(world.facts);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().what, "the limit of the start passed while memory of other ranks was mapped");
+}
+
 TEST(StartPhases, AWaitEndsAtTheLimitOfTheStartAndTheOthersHearWhy) {
   World world(2);
   Forever phase;

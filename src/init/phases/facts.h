@@ -54,7 +54,7 @@ struct Facts {
   GpuSetup gpus = {};
   cpu_set_t cpus{};                   ///< of all ranks on this machine
   std::optional<Error> trouble = {};  ///< sent to all ranks in the last exchange
-  bool rank_failed = false;           ///< another rank has said that it has failed; the last exchange says why
+  bool rank_failed = false;           ///< some rank has said that it has failed; the last exchange says why
   bool kernels_sync = true;           ///< the kernels of all ranks; after the last exchange
 
   Rank rank() const { return options.rank; }

@@ -129,8 +129,6 @@ void GpuSetup::reach(const Facts& facts) {
 
 /// If this is the last rank of its GPU and process to get here; the others only enter.
 void GpuSetup::launch(const Facts& facts, int channels) {
-  constexpr std::int64_t longest_ns = 20'000'000'000;  // the kernels themselves give up earlier
-  until_ns_ = facts.process.system.now_ns() + longest_ns;
   GpuProcess& gpus = facts.process.gpus;
   const auto& peers = facts.members.peers;
   const auto& infos = facts.peer_infos;
@@ -170,6 +168,8 @@ std::int64_t GpuSetup::next_look_ns(const Facts& facts) {
 }
 
 Progress GpuSetup::advance(const Facts& facts) {
+  constexpr std::int64_t longest_ns = 20'000'000'000;  // the kernels themselves give up earlier
+  if (until_ns_ == 0) until_ns_ = facts.process.system.now_ns() + longest_ns;
   const auto proof = group_->proof();
   if (!proof && facts.process.system.now_ns() < until_ns_) return Progress::blocked;
   if (!proof)

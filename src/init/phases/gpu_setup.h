@@ -42,7 +42,7 @@ class GpuSetup {
   std::unique_ptr<GpuProof> proof_;
   bool reaches_ = true;
   std::shared_ptr<LaunchGroup> group_;  ///< whose kernels synchronise with those of other ranks; null: they do not
-  std::int64_t until_ns_ = 0;
+  std::int64_t until_ns_ = 0;           ///< of the wait for the kernel; 0: it has not begun
 };
 
 }  // namespace tutti::start

@@ -1,4 +1,4 @@
-// How rank 0's map of the job gets to all ranks: behind its verdict, and where it is long in further exchanges.
+// How rank 0's map of the job gets to all ranks: behind its result, and where it is long in further exchanges.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ class MapExchange {
  public:
   /// Of rank 0: what it tells.
   explicit MapExchange(const JobMap& map) : bytes_(to_bytes(map)) {}
-  /// Of rank 0, for its verdict.
+  /// Of rank 0, for its result.
   std::size_t bytes() const { return bytes_.size(); }
   /// Of rank 0: its next part, of at most so many bytes.
   std::span<const std::byte> part(std::size_t bytes_max);
 
-  /// Of all ranks: what they have heard, of the length that the verdict has announced. Errors: remote (longer than any
+  /// Of all ranks: what they have heard, of the length that the result has announced. Errors: remote (longer than any
   /// map of so many ranks).
   static Result<MapExchange> announced(std::size_t bytes, int ranks);
   /// A part; empty ones and more than was announced are refused. Errors: remote.

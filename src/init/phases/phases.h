@@ -39,11 +39,14 @@ class Describing final : public ExchangePhase {
 };
 
 /// Maps the areas of the ranks of this host, tests access to their GPUs; rank 0 draws the map of the job.
-class Mapping final : public Phase {
+class Mapping final : public WaitPhase {
  public:
   Result<void> begin(Facts& facts) override;
-  Result<Progress> advance(Facts&) override { return Progress::done; }
-  std::int64_t poll_set(const Facts& facts, std::vector<PollItem>&) const override { return facts.deadline_ns; }
+
+ private:
+  Result<Progress> wait(Facts&) override { return Progress::done; }
+  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>&) const override { return facts.deadline_ns; }
+  const char* while_waiting() const override { return "while memory of other ranks was mapped"; }
 };
 
 /// Waits until the kernels that test whether those of all GPUs run at the same time have ended.
