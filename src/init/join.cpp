@@ -119,8 +119,9 @@ Result<Progress> Join::begin() {
 }
 
 Result<Progress> Join::next_phase() {
-  while (++phase_ < phases_.size() && !phases_[phase_]->applies(facts_)) {
-  }
+  do {
+    ++phase_;
+  } while (phase_ < phases_.size() && !phases_[phase_]->applies(facts_));
   if (phase_ < phases_.size()) {
     TUTTI_TRY(phases_[phase_]->begin(facts_));
     return Progress::moved;
