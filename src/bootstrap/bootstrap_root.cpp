@@ -50,8 +50,8 @@ void BootstrapRoot::State::fail(Error error) {
   const std::int64_t now = failed_ns = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;
   end_ns = std::max(since + limits.init_ms * ms, now) + farewell_limit_ns;
-  // A rank of this process is told last: it may end the process at once, before this thread goes on, and then the others
-  // would not get the message.
+  // A rank of this process is told last: it may end the process at once, before this thread goes on, and then the
+  // others would not get the message.
   awaited.store(true, std::memory_order_relaxed);
   for (const bool here : {false, true})
     for (Member& member : members)

@@ -122,7 +122,8 @@ TEST(Acceptor, ARankThatProvesItselfAtOnceIsLetIn) {
   EXPECT_EQ(answer->kind, FrameKind::welcome);
 }
 
-/// Its thread may go on before the root's does, and rank 2, which has not called yet, can hear of the failure here alone.
+/// Its thread may go on before the root's does, and rank 2, which has not called yet, can hear of the failure here
+/// alone.
 TEST(Acceptor, AProcessThatEndsOnceItsRankKnowsOfTheFailureIsAwaitedByOthers) {
   Door door;
   Bootstrap here(door.system, door.id, {.rank = 0, .ranks = 3}, {});
