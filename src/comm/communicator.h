@@ -196,12 +196,11 @@ class Communicator {
   std::string describe(Rank rank) const { return members_.describe(rank); }
   /// The error that a rank is lost; by default as far as its process shows how.
   Error lost(Rank rank, const Loss& loss) const { return loss.error(describe(rank), rank); }
-  Error lost(Rank rank) const { return lost(rank, loss_of(rank)); }
+  Error lost(Rank rank) const;
   /// The error that this process has closed descriptors of the library.
   Error lost_descriptors() const;
 
  private:
-  Loss loss_of(Rank rank) const;
   Error understood(Error error) const;
   bool ends_all(const Error& error) const;
 

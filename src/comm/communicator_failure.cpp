@@ -119,11 +119,11 @@ Error Communicator::lost_descriptors() const {
 
 /// A process that lives and serves its peers no more is no rank any more, and was not killed either. One that is being
 /// ended may still seem to live.
-Loss Communicator::loss_of(Rank rank) const {
+Error Communicator::lost(Rank rank) const {
   const auto& process = members_.peers[static_cast<std::size_t>(rank)].process;
   const bool lives = process && !process->ended();
-  if (lives) return {.kind = gone_.is_mute(rank) ? LossKind::mute : LossKind::replaced};
-  return {.kind = LossKind::ended};
+  if (!lives) return lost(rank, {.kind = LossKind::ended});
+  return lost(rank, {.kind = gone_.is_mute(rank) ? LossKind::mute : LossKind::replaced});
 }
 
 Result<void> Communicator::check_before_leaving() {
