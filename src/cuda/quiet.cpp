@@ -18,10 +18,14 @@ Quiet::Watch::Watch(Quiet& quiet, Idle idle) : quiet_(&quiet) {
   place_ = quiet.watched_.insert(quiet.watched_.end(), std::move(idle));
 }
 
+/// It may have been the last that was not idle.
 Quiet::Watch::~Watch() {
   if (quiet_ == nullptr) return;
-  const std::lock_guard lock(quiet_->watched_mutex_);
-  quiet_->watched_.erase(place_);
+  {
+    const std::lock_guard lock(quiet_->watched_mutex_);
+    quiet_->watched_.erase(place_);
+  }
+  quiet_->try_all();
 }
 
 void Quiet::give_back(std::function<void()> what) {
@@ -35,13 +39,17 @@ void Quiet::give_back(std::function<void()> what) {
   try_all();
 }
 
-/// Who holds the gate looks once more when it is open again: for what others brought meanwhile.
+/// Who finds the gate held leaves it to its holder to look once more: what the holder found not to be quiet may have
+/// become so.
 bool Quiet::try_all() {
   if (giver_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return false;
   bool gave = false;
-  while (any_.load(std::memory_order_acquire)) {
+  asked_.store(true);
+  while (any_.load(std::memory_order_acquire) && asked_.load()) {
     const std::unique_lock gate(gate_, std::try_to_lock);
-    if (!gate || !is_quiet()) break;
+    if (!gate) break;
+    asked_.store(false);
+    if (!is_quiet()) continue;
     give_all();
     gave = true;
   }

@@ -75,6 +75,7 @@ class Quiet {
 
   std::atomic<int> queueing_ = 0;
   std::atomic<bool> any_ = false;            // something waits
+  std::atomic<bool> asked_ = false;          // somebody has asked since the gate's holder began to look
   std::atomic<std::thread::id> giver_ = {};  // who gives back now
   std::mutex gate_;                          // held while something is given back
   std::mutex watched_mutex_;

@@ -36,7 +36,7 @@ Result<void> Service::add(std::shared_ptr<Task> task) {
 void Service::remove(const Task* task) {
   std::unique_lock lock(mutex_);
   tasks_.erase(task);
-  idle_.wait(lock, [this, task] { return running_.get() != task; });
+  idle_.wait(lock, [this, task] { return running_ != task; });
 }
 
 void Service::halt() {
@@ -85,38 +85,47 @@ void Service::poke() {
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
 
-std::vector<std::shared_ptr<Task>> Service::take_due(const std::vector<PollItem>& items) {
+std::vector<const Task*> Service::take_due(const std::vector<PollItem>& items) {
   const std::int64_t now = system_.now_ns();
   const bool all = all_.exchange(false);
   const auto is_ready = [](const PollItem& item) { return item.ready; };
-  std::vector<std::shared_ptr<Task>> due;
+  std::vector<const Task*> due;
   const std::lock_guard lock(mutex_);
   for (auto& [key, entry] : tasks_) {
     const std::span handles = std::span(items).subspan(entry.first, entry.end - entry.first);
     if (!all && now < entry.due_ns && std::ranges::none_of(handles, is_ready)) continue;
     entry.due_ns = std::numeric_limits<std::int64_t>::max();
-    due.push_back(entry.task);
+    due.push_back(key);
   }
   return due;
 }
 
-void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
-  for (const auto& task : tasks) {
+void Service::advance(const std::vector<const Task*>& tasks) {
+  for (const Task* const key : tasks) {
+    std::shared_ptr<Task> task;
     {
       const std::lock_guard lock(mutex_);
-      if (!tasks_.contains(task.get())) continue;
-      running_ = task;
+      const auto found = tasks_.find(key);
+      if (found == tasks_.end()) continue;
+      task = found->second.task;
+      running_ = key;
     }
     bool more = false;
     try {
       more = task->advance();
     } catch (const std::bad_alloc&) {  // the task is dropped; a caller that waits for it reaches its own limit
     }
+    if (!more) forget(key);
+    task.reset();  // which may destroy it, and so not under the lock
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
-    if (!more) tasks_.erase(task.get());
     idle_.notify_all();
   }
+}
+
+void Service::forget(const Task* task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.erase(task);
 }
 
 /// Empties the one that wakes this thread. Where it is gone, so that each poll returns at once, the thread looks around

@@ -33,7 +33,8 @@ class Service {
   /// Errors: system (no thread, no descriptor).
   Result<void> add(std::shared_ptr<Task> task);
 
-  /// On return, the task is not running and will not be called again. Not to be called from a task.
+  /// On return, the task is not running, will not be called again, and nobody here holds it any more: it is its owner
+  /// who destroys it. Not to be called from a task.
   void remove(const Task* task);
 
   /// Makes the thread advance all its tasks now, for an event that no handle shows. Any thread.
@@ -61,8 +62,9 @@ class Service {
   void poke();
   void check_own_descriptors();
   void loop();
-  std::vector<std::shared_ptr<Task>> take_due(const std::vector<PollItem>& items);
-  void advance(const std::vector<std::shared_ptr<Task>>& tasks);
+  std::vector<const Task*> take_due(const std::vector<PollItem>& items);
+  void advance(const std::vector<const Task*>& tasks);
+  void forget(const Task* task);
 
   System& system_;
   Mode mode_;
@@ -71,7 +73,7 @@ class Service {
   std::mutex mutex_;
   std::condition_variable idle_;
   std::map<const Task*, Entry> tasks_;
-  std::shared_ptr<Task> running_;
+  const Task* running_ = nullptr;
   UniqueFd wake_;
   std::atomic<bool> all_ = false;  ///< all tasks are to be advanced
   std::atomic<bool> lost_descriptors_ = false;

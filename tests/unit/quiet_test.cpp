@@ -35,8 +35,24 @@ TEST(Quiet, WaitsForWorkThatIsUnderWay) {
   quiet.give_back([&] { ++given; });
   EXPECT_EQ(given, 1);
   watch.reset();  // whose work is not there any more
-  quiet.try_all();
   EXPECT_EQ(given, 2);
+}
+
+/// A thread asks while another is about to find that it is not quiet yet, and nobody asks afterwards.
+TEST(Quiet, IsLookedAtAgainForWhoCameMeanwhile) {
+  Quiet quiet;
+  bool idle = false;
+  const Quiet::Watch watch(quiet, [&] {
+    if (idle) return true;
+    std::thread([&] {
+      idle = true;
+      quiet.try_all();
+    }).join();
+    return false;
+  });
+  int given = 0;
+  quiet.give_back([&] { ++given; });
+  EXPECT_EQ(given, 1);
 }
 
 TEST(Quiet, WaitsForAThreadThatQueues) {
