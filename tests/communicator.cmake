@@ -13,6 +13,8 @@ tutti_test(meeting_space_test SOURCES unit/meeting_space_test.cpp unit/job_socke
 tutti_test(process_test SOURCES unit/own_addresses_test.cpp unit/pending_closes_test.cpp unit/places_test.cpp unit/block_budget_test.cpp unit/connection_server_test.cpp unit/peer_process_test.cpp unit/service_test.cpp LIBS tutti_submit tutti_sim LABELS unit)
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(prediction_check_test SOURCES unit/prediction_check_test.cpp LIBS tutti_submit LABELS unit)
+tutti_test(route_test SOURCES unit/route_test.cpp LIBS tutti_submit LABELS unit)
+target_compile_definitions(route_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tutti_test(layout_test SOURCES unit/layout_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(host_staged_call_test SOURCES unit/host_staged_call_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(scatter_gather_test SOURCES unit/scatter_gather_test.cpp LIBS tutti_submit LABELS unit)

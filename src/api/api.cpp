@@ -7,31 +7,18 @@
 namespace tutti::api {
 namespace {
 
-Result<void> submit(CommEntry& entry, tuttiStream_t stream, Request& request, int type, std::optional<int> op) {
-  TUTTI_TRY(set_type_and_op(request, type, op, entry));
-  const auto& communicator = *entry.communicator;
-  TUTTI_TRY(check_arguments(request, communicator.rank(), communicator.ranks()));
-  return start(entry, stream, request);
-}
-
-[[gnu::noinline]] Result<void> submit_uncancelled(CommEntry& entry, tuttiStream_t stream, Request& request, int type,
-                                                  std::optional<int> op) {
-  const Uncancelled whole;
-  return submit(entry, stream, request, type, op);
-}
-
 tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
                          std::optional<int> op = {}) {
   // Latency matters most for small calls in shared memory. Their wait contains no cancellation point, so they need no
-  // Uncancelled.
-  return guarded_but_for_cancellation([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return or_refuse(std::move(entry).error());
-    const Communicator& communicator = *(*entry)->communicator;
-    const bool waits_by_polling = communicator.spans_hosts() || communicator.device() != nullptr;
-    if (waits_by_polling) [[unlikely]]
-      return or_refuse(submit_uncancelled(**entry, stream, request, type, op));
-    return or_refuse(submit(**entry, stream, request, type, op));
+  // Uncancelled; run_in_turn and submit have one for the others.
+  return guarded_but_for_cancellation([&] {
+    return or_refuse([&]() -> Result<void> {
+      auto entry = TUTTI_TRY(use(comm));
+      TUTTI_TRY(set_type_and_op(request, type, op, *entry));
+      const Communicator& communicator = *entry->communicator;
+      TUTTI_TRY(check_arguments(request, communicator.rank(), communicator.ranks()));
+      return start(*entry, stream, request);
+    }());
   });
 }
 
@@ -54,16 +41,7 @@ Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequ
   auto& communicator = entry.communicator;
   TUTTI_TRY(check_arguments(request, count, communicator->ranks()));
   if (communicator->failed()) return communicator->report_failure();
-  auto on_gpu = TUTTI_TRY(start_peer_on_gpu(entry, stream_handle, request));
-  if (on_gpu) return {};
-  auto stream = TUTTI_TRY(use(stream_handle));
-
-  Group& group = Group::current();
-  if (group.open()) return group.add(communicator, stream, request);
-  auto process = TUTTI_TRY(Process::get());
-  group.start();
-  if (auto added = group.add(communicator, stream, request); !added) group.refuse(added.error());
-  return group.end(*process);
+  return submit(communicator, request, TUTTI_TRY(named(stream_handle)));
 }
 
 tuttiResult_t peer(tuttiComm_t comm, tuttiStream_t stream, const PeerRequest& request, std::size_t count, int type) {

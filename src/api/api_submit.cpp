@@ -36,12 +36,10 @@ Result<void> set_any_op(Request& request, int op, const CommEntry& entry) {
                                    bits ? "integers" : "types that have an order", name(request.type))};
 }
 
-Result<void> queue(CommEntry& entry, tuttiStream_t stream_handle, const Request& request) {
-  auto& communicator = entry.communicator;
-  auto stream = TUTTI_TRY(use(stream_handle));
-  if (Group::open()) return Group::current().add(communicator, stream, request);
-  stream->push(Submission::of(std::make_unique<Batch>(communicator, request)));
-  return {};
+Result<CallStream> named(tuttiStream_t stream) {
+  if (!HandleTable<Stream>::is_handle(stream)) return CallStream{.gpu = stream};
+  auto host = TUTTI_TRY(use(stream));
+  return CallStream{.host = std::move(host)};
 }
 
 Result<void> or_refuse(Result<void> result) {

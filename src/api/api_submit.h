@@ -7,6 +7,7 @@
 #include "api/api_support.h"
 #include "call/arguments.h"
 #include "submit/blocking_call.h"
+#include "submit/submit_call.h"
 
 namespace tutti::api {
 
@@ -31,36 +32,16 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
   return {};
 }
 
-/// `start` in a communicator with a GPU: first finds out whether the buffers are host or device memory. Errors: as
-/// documented in tutti.h.
-Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request);
-/// Starts a send or receive if it is on device memory; returns false if it is on host memory. Errors: as
-/// start_beside_gpu.
-Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request);
-
-/// Errors: invalid_argument (`buffer` is device memory), cuda.
-Result<void> check_on_host(const Communicator& communicator, const void* buffer);
-
-/// Queues the request on a stream, or adds it to the open group.
-Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& request);
-
-inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const Request& request) {
-  auto& communicator = entry.communicator;
-  if (stream == nullptr && !Group::open()) return run_alone(*communicator, request);
-  return queue(entry, stream, request);
-}
+/// The stream that a call names. Errors: invalid_argument (a tuttiStream_t that was destroyed).
+Result<CallStream> named(tuttiStream_t stream);
 
 /// Runs or queues the request, whose arguments have been checked.
 inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
-  if (communicator->members().some_gpu) [[unlikely]] {
-    // Without a buffer the kind of memory is unknown, and ranks may have meant different kinds. No rank counts the
-    // call.
-    if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
-    if (communicator->device() != nullptr) return start_beside_gpu(entry, stream, request);
-  }
-  return start_on_host(entry, stream, request);
+  if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]]
+    return run_alone(*communicator, request);
+  return submit(communicator, request, TUTTI_TRY(named(stream)));
 }
 
 /// Returns `result`. If it is an error and a group is open, nothing of the group will be started.

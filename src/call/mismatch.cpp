@@ -58,7 +58,7 @@ std::string call_text(const Signature& call) {
                                           : fmt::format("{} count={} {}", words(name(collective)), call.count, type);
   if (reduces(collective)) text += fmt::format(" {}", name(*op));
   if (rooted(collective)) text += fmt::format(" root={}", call.root);
-  if (form == Form::device) text += " on device memory";
+  if (form == Form::released) text += " on device memory";
   return text;
 }
 

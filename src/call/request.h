@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "call/device_call.h"
+#include "call/queued_call.h"
+#include "call/route.h"
 #include "plan/types.h"
 #include "transport/call_descriptor.h"
 
@@ -18,8 +19,8 @@ enum class Form : std::uint8_t {
   plain,           ///< one count
   counts,          ///< a count per rank
   scatter_gather,  ///< tuttiScatterGather without an equivalent collective
-  device,          ///< plain, by kernels that access the memory of peers' GPUs
-  last = device
+  released,        ///< of a signature alone: plain, and Path::released
+  last = released
 };
 
 struct Request {
@@ -34,9 +35,11 @@ struct Request {
   Rank root = 0;
   std::shared_ptr<const Layout> layout = {};  ///< forms counts and scatter_gather; then `count` is only compared
   Form form = Form::plain;
-  bool output_over_input = false;           ///< with a layout: see output_aside
+  bool output_over_input = false;  ///< with a layout: see output_aside
+  Route route = {};
   std::uint32_t lists = 0;                  ///< scatter_gather: fingerprint of the lists of ranks
-  std::shared_ptr<DeviceCall> device = {};  ///< null: the buffers are host memory
+  void* stream = nullptr;                   ///< of a call on device memory: a CUstream
+  std::shared_ptr<QueuedCall> queued = {};  ///< of a route that is queued
 
   std::size_t group_bytes() const { return count * size_of(type); }
   bool copies_input() const { return copies_in_place(collective) && input == output; }
@@ -50,7 +53,7 @@ struct Request {
     return {.collective = static_cast<std::uint8_t>(collective),
             .type = static_cast<std::uint8_t>(type),
             .op = static_cast<std::uint8_t>(op),
-            .form = static_cast<std::uint8_t>(form),
+            .form = static_cast<std::uint8_t>(route.path == Path::released ? Form::released : form),
             .root = form == Form::scatter_gather ? lists : static_cast<std::uint32_t>(root),
             .count = count};
   }
@@ -62,7 +65,9 @@ struct PeerRequest {
   std::size_t bytes = 0;
   DataType type = DataType::uint8;
   Rank peer = 0;
-  std::shared_ptr<DeviceCall> device = {};  ///< as Request::device
+  Route route = {};
+  void* stream = nullptr;                   ///< as in Request
+  std::shared_ptr<QueuedCall> queued = {};  ///< as in Request
 };
 
 }  // namespace tutti

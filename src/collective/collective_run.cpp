@@ -11,7 +11,7 @@ namespace tutti {
 
 Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   if (auto* const device = communicator_.device()) [[unlikely]]
-    TUTTI_TRY(device->host_call(request_.device != nullptr));
+    TUTTI_TRY(device->host_call(request_.queued != nullptr));
   sequence_ = sequence != 0 ? sequence : communicator_.next_sequence();
   if (communicator_.gone().any()) [[unlikely]]
     if (auto failure = failure_before(communicator_, sequence_)) return *std::move(failure);
@@ -120,7 +120,7 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
 /// long before the last one.
 void CollectiveRun::compare_with_prediction(PredictionCheck& check) {
   const bool in_turns = rooted(shape_.collective) || prefixes(shape_.collective);
-  if (from_file_ || request_.layout || request_.device != nullptr || in_turns) return;
+  if (from_file_ || request_.layout || request_.queued != nullptr || in_turns) return;
   const double us = communicator_.plans().predicted_us(shape_, access_, size_.choice_bytes());
   if (us < PredictionCheck::us_min) return;
   check.start(CallKind::of(shape_.collective, access_, size_.choice_bytes()), us, now_ns());

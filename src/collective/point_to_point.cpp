@@ -16,7 +16,7 @@ constexpr std::size_t reference_bytes_min = 64 * 1024;
 
 /// Lets the stream of a finished request go on, without waiting for other requests of the group.
 void end(const PeerRequest& request) {
-  if (request.device) request.device->finish();
+  if (request.queued) request.queued->finish();
 }
 
 }  // namespace

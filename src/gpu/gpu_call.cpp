@@ -31,14 +31,13 @@ Result<Progress> GpuCall::advance() {
 
 Result<void> GpuCall::arrive() {
   since_ns_ = communicator_.process().system.now_ns();
-  GpuOffer offer{.request = &request_, .stream = stream_};
+  GpuOffer offer{.request = &request_, .stream = static_cast<cuda::Stream>(request_.stream)};
   if (request_.layout) {
     exchange(offer);
   } else {
     plan_ = plan_on_gpu(communicator_, request_,
-                        launch_group().is_single_launch() ? Waiting::in_launch : Waiting::by_flags);
-    if (plan_->plan.access == Access::slots && gpu_context(communicator_)->may_use_windows(request_))
-      TUTTI_TRY(offer_windows(offer));
+                        request_.route.path == Path::single_launch ? Waiting::in_launch : Waiting::by_flags);
+    if (plan_->plan.access == Access::slots && request_.route.offers_windows) TUTTI_TRY(offer_windows(offer));
     const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
     communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
   }

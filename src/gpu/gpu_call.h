@@ -18,8 +18,7 @@ class GpuCall final : public Operation {
  public:
   /// `communicator` and `request` must outlive the call. The request's turn must have come, and the communicator must
   /// have a launch group.
-  GpuCall(Communicator& communicator, const Request& request, cuda::Stream stream)
-      : communicator_(communicator), request_(request), stream_(stream) {}
+  GpuCall(Communicator& communicator, const Request& request) : communicator_(communicator), request_(request) {}
   ~GpuCall() override;
 
   Result<Progress> advance() override;
@@ -39,29 +38,11 @@ class GpuCall final : public Operation {
 
   Communicator& communicator_;
   const Request& request_;
-  cuda::Stream stream_;
   std::shared_ptr<GpuPlan> plan_;
   std::shared_ptr<GpuPlan> windows_;
   std::vector<std::shared_ptr<cuda::SharedBuffer>> offered_;
   bool arrived_ = false;
   std::int64_t since_ns_ = 0;
-};
-
-/// A request carried out on `stream` by a kernel of the ranks that share a GPU.
-class KernelCall final : public DeviceCall {
- public:
-  /// `single_launch`: the kernels of all ranks are launched together.
-  KernelCall(cuda::Stream stream, bool single_launch) : stream_(stream), single_launch_(single_launch) {}
-
-  void make(HeldOperation& made, Communicator& communicator, Request& request) override {
-    made.emplace<GpuCall>(communicator, request, stream_);
-  }
-  bool through_host() const override { return false; }
-  bool takes_turn() const override { return single_launch_; }
-
- private:
-  cuda::Stream stream_;
-  bool single_launch_;
 };
 
 }  // namespace tutti

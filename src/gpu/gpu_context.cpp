@@ -19,7 +19,7 @@ namespace tutti {
 namespace {
 
 /// Smaller groups are faster through the host, where they travel inline.
-constexpr std::size_t peer_bytes_min = std::size_t{64} * 1024;
+constexpr std::size_t released_bytes_min = std::size_t{64} * 1024;
 /// Of kernels that meet, the same, where the ranks' offers and asking for allocations cost more than a copy. Not
 /// measured.
 constexpr std::size_t window_bytes_min = std::size_t{64} * 1024;
@@ -87,7 +87,7 @@ void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::
 
 Result<void> GpuContext::ready_to_stage(Process& process) {
   if (proxy) return {};
-  if (reaches_peers && !peers) {
+  if (facts.reach == DeviceReach::released && !peers) {
     auto opened =
         TUTTI_TRY(GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_, sharing));
     peers = std::move(opened);
@@ -195,14 +195,13 @@ Result<void> GpuContext::host_call(bool on_behalf) {
 }
 
 void GpuContext::count(const Request& request) {
-  if (!request.device || !request.device->through_host()) count_collective();
-  if (!request.device || request.device->takes_turn()) note_host();
+  if (!request.queued) count_collective();
+  if (request.route.path != Path::synchronising) note_host();
 }
 
 void GpuContext::count(const PeerRequest& request) {
-  const bool by_kernel = request.device && !request.device->through_host();
-  if (by_kernel || !request.device) note_message(request, !by_kernel);
-  if (request.device) return;
+  if (!request.queued) note_message(request, /*by_host=*/!request.route.one_kernel());
+  if (request.route.on_device()) return;
   if (request.send)
     stream_order->sent(rank_, request.peer);
   else
@@ -216,31 +215,6 @@ void GpuContext::explain_ending(Error& error) {
   if (auto met = launch_group->trouble(); met && error.what.find(met->what) == std::string::npos)
     error.what += "\n  " + met->what;
   if (!ended) error.what += "\n  Kernels of this rank have not ended yet: do not use the buffers of its calls again";
-}
-
-/// One kernel for all ranks has plans alone; kernels that meet exchange blocks of any sizes.
-bool GpuContext::launches(const Request& request) const {
-  if (!launch_group) return false;
-  if (!request.layout) return true;
-  return !launch_group->is_single_launch() && request.form == Form::counts;
-}
-
-/// The factors of a pre-multiplied sum are known to their ranks alone.
-bool GpuContext::may_use_windows(const Request& request) const {
-  return sharing && !request.layout && request.group_bytes() >= window_bytes_min && request.op != ReduceOp::pre_mul_sum;
-}
-
-std::string GpuContext::explain() const {
-  if (launch_group && launch_group->is_single_launch()) return "by a kernel, through the memory of the GPU";
-  std::string by_host =
-      "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
-  if (launch_group)
-    return "by kernels that wait for each other on the GPUs" +
-           (serves_messages ? std::string() : "; sends and receives " + by_host);
-  if (!reaches_peers) return by_host;
-  std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
-  if (peer_bytes_min == 0) return by_peers;
-  return fmt::format("groups of {} KiB and more {}; smaller ones {}", peer_bytes_min / 1024, by_peers, by_host);
 }
 
 void GpuContext::leave(const Communicator& communicator, bool idle) {
@@ -271,24 +245,30 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   const std::uint32_t key = members.peers[first].area_name.id;
   auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
-  context->reaches_peers = goes_by_peers(communicator);
-  if (gpus.peers != PeerUse::always) context->peer_bytes_min = peer_bytes_min;
-  if (together && !gpus.staged && !context->reaches_peers && !start.meets) {
+  DeviceFacts& facts = context->facts;
+  const bool reaches_peers = goes_by_peers(communicator);
+  if (together && !gpus.staged && !reaches_peers && !start.meets) {
+    facts.reach = DeviceReach::single_launch;
     std::vector<Rank> all(static_cast<std::size_t>(members.ranks));
     std::iota(all.begin(), all.end(), 0);
     context->launch_group = LaunchGroup::of(gpus, key, std::move(all), members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   } else if (start.meets) {
     context->launch_group = std::move(start.meets);
-    context->serves_messages = gpus.peers == PeerUse::apart || has_gpus_of_their_own(members);
+    facts = {.reach = DeviceReach::synchronising,
+             .messages_by_kernels = gpus.peers == PeerUse::apart || has_gpus_of_their_own(members),
+             .windows = true,
+             .window_bytes_min = window_bytes_min};
     context->compare_paths(histories_of<PathHistory>(members, call_paths_offset),
-                           context->serves_messages ? histories_of<MessagePathHistory>(members, message_paths_offset)
-                                                    : std::vector<MessagePathHistory*>());
-    context->reaches_peers = false;
+                           facts.messages_by_kernels ? histories_of<MessagePathHistory>(members, message_paths_offset)
+                                                     : std::vector<MessagePathHistory*>());
+  } else if (reaches_peers) {
+    facts = {.reach = DeviceReach::released,
+             .released_bytes_min = gpus.peers == PeerUse::always ? 0 : released_bytes_min};
   }
   cuda::Audience audience = audience_of(members, own);
-  const bool meets = context->launch_group && !context->launch_group->is_single_launch();
-  if (context->reaches_peers || meets) {
+  const bool meets = facts.reach == DeviceReach::synchronising;
+  if (facts.reach == DeviceReach::released || meets) {
     if (!audience.processes || meets) start.arena.reset();  // nobody copies there
     auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena), meets);
     if (!sharing) return std::move(sharing).error();
@@ -296,22 +276,14 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     if (meets) context->launch_group->be_watched(context->sharing);
   }
   context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
-  const bool whole = context->launch_group && context->launch_group->is_single_launch();
-  constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
-      LogTopic::init, communicator.who(), "calls on device memory go {}",
-      whole ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
-      : context->launch_group
-          ? fmt::format("by kernels that wait for each other: each GPU's have met those of all others{}",
-                        context->serves_messages ? "" : "; sends and receives go through the host")
-      : context->reaches_peers
-          ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
-                        "memory; smaller ones, {}",
-                        context->peer_bytes_min, others)
-      : together ? "through the host, because TUTTI_GPU_STAGED is always"
-                 : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
-                   "memory are not usable");
-  if (!whole) context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
+      LogTopic::init, communicator.who(), "calls on device memory go {}{}", text_of(facts),
+      facts.reach != DeviceReach::none ? ""
+      : together                       ? ", because TUTTI_GPU_STAGED is always"
+                 : ", because not all ranks share one GPU and process, and kernels that access peers' memory are not "
+                   "usable");
+  if (facts.reach != DeviceReach::single_launch)
+    context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
   communicator.attach(std::move(context));
   return {};
 }

@@ -12,6 +12,7 @@
 #include "comm/device_side.h"
 #include "cuda/peer_access.h"
 #include "cuda/peer_arena.h"
+#include "gpu/device_facts.h"
 #include "gpu/gpu_choice.h"
 #include "gpu/launch_group.h"
 #include "gpu/path_history.h"
@@ -40,7 +41,7 @@ struct GpuContext final : DeviceSide {
   Result<void> host_call(bool on_behalf) override;
   void count(const Request& request) override;
   void count(const PeerRequest& request) override;
-  std::string explain() const override;
+  std::string explain() const override { return text_of(facts); }
   void explain_ending(Error& error) override;
 
   static constexpr std::size_t plans_max =
@@ -61,19 +62,8 @@ struct GpuContext final : DeviceSide {
   /// Launches the kernels of calls for which none waits for the host, if all ranks share this GPU and process
   /// (LaunchGroup::is_single_launch), or the GPUs' kernels meet. Null: there are no such calls.
   std::shared_ptr<LaunchGroup> launch_group;
-  /// Whether the launch group serves the call. All ranks agree.
-  bool launches(const Request& request) const;
-  /// Whether kernels that meet go through windows if all ranks offer their buffers. All ranks agree.
-  bool may_use_windows(const Request& request) const;
-
-  /// Whether kernels carry out sends and receives on device memory. All ranks agree.
-  bool serves_messages = false;
-
-  /// All ranks are on this host, their GPUs have proven that they reach each other's memory, and their kernels do not
-  /// meet. Collectives without a count per rank then use kernels that access peers' memory, if a group has at least
-  /// `peer_bytes_min`.
-  bool reaches_peers = false;
-  std::size_t peer_bytes_min = 0;
+  /// By which paths calls on device memory may go.
+  DeviceFacts facts;
   std::shared_ptr<PeerSharing> sharing;         ///< null: no kernels access peers' buffers
   std::shared_ptr<GpuPeers> peers;              ///< made by ready_to_stage
   std::atomic<GpuPeers*> peers_made = nullptr;  ///< `peers`, for threads other than the one that makes calls

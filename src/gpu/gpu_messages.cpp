@@ -22,7 +22,7 @@ Result<Progress> GpuMessages::advance() {
 std::vector<cuda::Stream> GpuMessages::streams() const {
   std::vector<cuda::Stream> all;
   for (const PeerRequest& request : requests_) {
-    auto* const stream = static_cast<const KernelMessage&>(*request.device).stream();
+    auto* const stream = static_cast<cuda::Stream>(request.stream);
     if (std::ranges::find(all, stream) == all.end()) all.push_back(stream);
   }
   return all;

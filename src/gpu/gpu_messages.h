@@ -16,7 +16,7 @@ namespace tutti {
 /// their streams. Never waits for the GPU.
 class GpuMessages final : public Operation {
  public:
-  /// Both must outlive the operation. All requests have a KernelMessage. The communicator must have a launch group in
+  /// Both must outlive the operation. All requests are synchronising. The communicator must have a launch group in
   /// which this rank is alone.
   GpuMessages(Communicator& communicator, std::span<const PeerRequest> requests)
       : communicator_(communicator), requests_(requests) {}
@@ -33,20 +33,6 @@ class GpuMessages final : public Operation {
 
   Communicator& communicator_;
   std::span<const PeerRequest> requests_;
-};
-
-/// A send or receive that a kernel carries out on `stream`.
-class KernelMessage final : public DeviceCall {
- public:
-  explicit KernelMessage(cuda::Stream stream) : stream_(stream) {}
-
-  cuda::Stream stream() const { return stream_; }
-  void make(HeldOperation&, Communicator&, Request&) override {}  // of collectives
-  bool through_host() const override { return false; }
-  bool takes_turn() const override { return false; }
-
- private:
-  cuda::Stream stream_;
 };
 
 }  // namespace tutti

@@ -13,8 +13,7 @@
 #include "call/request.h"
 #include "comm/communicator.h"
 #include "gpu/gpu_context.h"
-#include "gpu/gpu_peers.h"
-#include "gpu/host_staged_call.h"
+#include "gpu/released_call.h"
 
 namespace tutti {
 
@@ -22,8 +21,8 @@ namespace tutti {
 class GpuPeerCall final : public Operation {
  public:
   /// All three must outlive the operation. The request's turn must have come, and the call must have been prepared.
-  GpuPeerCall(Communicator& communicator, const Request& request, const HostStagedCall& call)
-      : communicator_(communicator), request_(request), call_(call), setup_(*call.peers()) {}
+  GpuPeerCall(Communicator& communicator, const Request& request, const ReleasedCall& call)
+      : communicator_(communicator), request_(request), call_(call), setup_(call.setup()) {}
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
@@ -48,7 +47,7 @@ class GpuPeerCall final : public Operation {
 
   Communicator& communicator_;
   const Request& request_;
-  const HostStagedCall& call_;
+  const ReleasedCall& call_;
   const PeerCallSetup& setup_;
   State state_ = State::begin;
   std::uint64_t sequence_ = 0;

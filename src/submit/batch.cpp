@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "gpu/gpu_context.h"
+#include "gpu/gpu_poll.h"
 #include "submit/operations.h"
 
 namespace tutti {
@@ -20,15 +24,33 @@ void Batch::enqueue() {
 }
 
 bool Batch::takes_turn() const {
-  const auto free = [](const auto& request) { return request.device && !request.device->takes_turn(); };
-  return !std::ranges::all_of(peers_, free) || !std::ranges::all_of(requests_, free);
+  const auto waits = [](const auto& request) { return request.route.takes_turn(); };
+  return std::ranges::any_of(peers_, waits) || std::ranges::any_of(requests_, waits);
 }
 
 /// Kernels of a rank run one after another, on all ranks in the same order: messages after the collectives.
 bool Batch::may_transfer() const {
   if (transferred_ || peers_.empty()) return false;
-  const bool by_kernel = peers_.front().device && !peers_.front().device->through_host();
-  return !by_kernel || next_ == requests_.size();
+  return !peers_.front().route.one_kernel() || next_ == requests_.size();
+}
+
+namespace {
+
+bool has_landed(const Request& request) {
+  return request.queued == nullptr || request.queued->landed();
+}
+
+/// The host begins with none of a group's messages before the streams have come to all of them.
+bool have_landed(const std::vector<PeerRequest>& requests) {
+  return std::ranges::all_of(requests, [](const PeerRequest& r) { return r.queued == nullptr || r.queued->landed(); });
+}
+
+}  // namespace
+
+/// For a stream to come to the call.
+bool Batch::awaits_gpu() const {
+  const bool next = next_ < requests_.size() && !collective_ && !has_landed(requests_[next_]);
+  return next || (may_transfer() && !transfers_ && !have_landed(peers_));
 }
 
 void Batch::leave() {
@@ -39,9 +61,9 @@ void Batch::leave() {
   transfers_.reset();
   // Whether the calls succeeded or not, their streams must go on.
   for (const Request& request : requests_)
-    if (request.device) request.device->finish();
+    if (request.queued) request.queued->finish();
   for (const PeerRequest& request : peers_)
-    if (request.device) request.device->finish();
+    if (request.queued) request.queued->finish();
   if (std::exchange(ticket_, 0) != 0) communicator_->complete();
 }
 
@@ -63,9 +85,15 @@ Result<Progress> Batch::advance() {
 }
 
 Result<Progress> Batch::collective() {
-  if (!collective_) make_collective(collective_, *communicator_, requests_[next_]);
+  Request& request = requests_[next_];
+  if (!collective_) {
+    if (!has_landed(request)) return Progress::blocked;
+    if (request.queued) request.queued->bind(request);
+    make_collective(collective_, *communicator_, request);
+  }
   auto moved = collective_->advance();
   if (moved && *moved == Progress::done) {
+    if (request.queued) request.queued->finish();
     collective_.reset();
     ++next_;
   }
@@ -73,7 +101,12 @@ Result<Progress> Batch::collective() {
 }
 
 Result<Progress> Batch::transfer() {
-  if (!transfers_) make_transfers(transfers_, *communicator_, peers_);
+  if (!transfers_) {
+    if (!have_landed(peers_)) return Progress::blocked;
+    for (PeerRequest& request : peers_)
+      if (request.queued) request.queued->bind(request);
+    make_transfers(transfers_, *communicator_, peers_);
+  }
   auto moved = transfers_->advance();
   if (moved && *moved == Progress::done) {
     transfers_.reset();
@@ -113,6 +146,7 @@ std::int64_t Batch::poll_set(std::vector<PollItem>& items) const {
   };
   if (collective_) sooner(collective_->poll_set(items));
   if (transfers_) sooner(transfers_->poll_set(items));
+  if (awaits_gpu()) sooner(next_gpu_poll_ns(*communicator_));
   return until;
 }
 
@@ -123,7 +157,9 @@ Rank Batch::waits_for() const {
 
 std::string Batch::where() const {
   if (collective_) return collective_->where();
-  return transfers_ ? transfers_->where() : "its turn";
+  if (transfers_) return transfers_->where();
+  if (!awaits_gpu()) return "its turn";
+  return fmt::format("a call that GPU {} has not reached yet", gpu_context(*communicator_)->gpu->ordinal());
 }
 
 }  // namespace tutti

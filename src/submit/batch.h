@@ -42,6 +42,7 @@ class Batch final : public Operation {
   void leave();
   bool takes_turn() const;
   bool may_transfer() const;
+  bool awaits_gpu() const;
 
   std::shared_ptr<Communicator> communicator_;
   CallLimit limit_;

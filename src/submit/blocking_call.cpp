@@ -5,22 +5,25 @@
 #include <utility>
 
 #include "base/uncancelled.h"
-#include "collective/host_collective.h"
 #include "collective/small_call.h"
 #include "progress/access_lease.h"
 #include "progress/drive.h"
+#include "submit/operations.h"
 
 namespace tutti {
 namespace {
 
-/// A place in the communicator's order of calls; the destructor gives it up.
+/// A place in the communicator's order of calls, where the route asks for one; the destructor gives it up.
 class Turn {
  public:
-  explicit Turn(Communicator& communicator) : communicator_(communicator), ticket_(communicator.take_ticket()) {}
-  ~Turn() { communicator_.complete(); }
+  Turn(Communicator& communicator, Route route)
+      : communicator_(communicator), ticket_(route.takes_turn() ? communicator.take_ticket() : 0) {}
+  ~Turn() {
+    if (ticket_ != 0) communicator_.complete();
+  }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  bool come() const { return communicator_.turn_of(ticket_); }
+  bool come() const { return ticket_ == 0 || communicator_.turn_of(ticket_); }
 
  private:
   Communicator& communicator_;
@@ -35,13 +38,17 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
   return why;
 }
 
-/// `published`: as in make_host_collective.
-[[gnu::noinline]] Result<void> run_by_plan(Communicator& communicator, const Request& request,
+}  // namespace
+
+[[gnu::noinline]] Result<void> run_in_turn(Communicator& communicator, const Request& request,
                                            std::uint64_t published) {
+  std::optional<Uncancelled> whole;  // calls inside a host wait at no cancellation point
+  if (communicator.spans_hosts()) whole.emplace();
   HeldOperation call;
-  make_host_collective(call, communicator, request, published);
-  std::optional<Turn> turn(communicator);
+  make_collective(call, communicator, request, published);
+  std::optional<Turn> turn(std::in_place, communicator, request.route);
   const auto abandon = [&](const Error& why) {
+    if (!communicator.failed()) communicator.fail(why);
     call->abandon(why);
     return communicator.failure();
   };
@@ -57,7 +64,10 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
     if (turn->come()) {
       begun = true;
       auto progress = call->advance();
-      if (!progress) return fail(std::move(progress).error());
+      if (!progress) {
+        if (!communicator.failed()) communicator.fail(progress.error());
+        return fail(std::move(progress).error());
+      }
       if (*progress == Progress::done) return {};
       if (*progress == Progress::moved) {
         waiter.reset();
@@ -69,8 +79,6 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
   return fail(abandon(communicator.failure()));
 }
 
-}  // namespace
-
 Result<void> run_alone(Communicator& communicator, const Request& request) {
   std::uint64_t published = 0;
   // Nothing else runs, and nothing can begin meanwhile, because one thread at a time uses a communicator. This is asked
@@ -80,7 +88,7 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
     if (call.run()) return {};
     published = call.published();
   }
-  return run_by_plan(communicator, request, published);
+  return run_in_turn(communicator, request, published);
 }
 
 }  // namespace tutti

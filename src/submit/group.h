@@ -22,27 +22,23 @@ class Group {
   static bool open() { return depth_ > 0; }
   void start() { ++depth_; }
 
-  /// Not for calls that take no turn: see add_kernel.
+  /// Adds a call, which goes as its route says; `stream`: its host stream, or null. Errors: invalid_usage (calls on one
+  /// communicator that cannot be in one group).
   template <class R>
   Result<void> add(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream,
                    const R& request) {
+    if (request.route.queued()) {
+      auto batch = TUTTI_TRY(host_staged_batch_for(communicator));
+      batch->add(request);
+      return {};
+    }
+    if (!request.route.takes_turn()) {
+      kernels_for(communicator).add(request);
+      return {};
+    }
     auto batch = TUTTI_TRY(batch_for(communicator, stream));
     batch->add(request);
     return {};
-  }
-  /// As add, for calls on device memory that go through the host.
-  template <class R>
-  Result<void> add_host_staged(const std::shared_ptr<Communicator>& communicator, const R& request,
-                               const std::shared_ptr<HostStagedCall>& call) {
-    auto batch = TUTTI_TRY(host_staged_batch_for(communicator));
-    batch->add(request, call);
-    return {};
-  }
-  /// As add, for calls on device memory that take no turn among others: a group may have such and others. Those of the
-  /// kind that came first are queued first.
-  template <class R>
-  void add_kernel(const std::shared_ptr<Communicator>& communicator, const R& request) {
-    kernels_for(communicator).add(request);
   }
   void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);
 
@@ -56,6 +52,8 @@ class Group {
  private:
   Result<Batch*> batch_for(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream);
   Result<HostStagedBatch*> host_staged_batch_for(const std::shared_ptr<Communicator>& communicator);
+  /// Of calls that take no turn among others: a group may have such and others. Those of the kind that came first are
+  /// queued first.
   Batch& kernels_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
   struct OpenBatch {
@@ -72,7 +70,7 @@ class Group {
   [[gnu::tls_model("initial-exec")]] static inline thread_local int depth_ = 0;
   std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
   std::map<Communicator*, OpenBatch> batches_;
-  bool has_kernels_ = false;  // calls of add_kernel
+  bool has_kernels_ = false;  // calls that take no turn
   std::optional<Error> refused_;
 };
 

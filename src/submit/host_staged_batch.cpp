@@ -25,16 +25,15 @@ HostStagedBatch::~HostStagedBatch() {
   give_up();
 }
 
-void HostStagedBatch::add(Request request, const std::shared_ptr<HostStagedCall>& call) {
-  request.device = call;
-  collectives_.push_back({.call = call, .text = call_text(request.signature())});
+void HostStagedBatch::add(const Request& request) {
+  collectives_.push_back(
+      {.call = std::static_pointer_cast<StreamCall>(request.queued), .text = call_text(request.signature())});
   host_->add(request);
 }
 
-void HostStagedBatch::add(PeerRequest request, const std::shared_ptr<HostStagedCall>& call) {
-  request.device = call;
+void HostStagedBatch::add(const PeerRequest& request) {
   (request.send ? sends_ : receives_)
-      .push_back({.call = call,
+      .push_back({.call = std::static_pointer_cast<StreamCall>(request.queued),
                   .peer = request.peer,
                   .text = fmt::format("a {} rank {} of {} bytes", request.send ? "send to" : "receive from",
                                       request.peer, request.bytes)});

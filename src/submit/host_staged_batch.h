@@ -1,4 +1,4 @@
-// The calls of one submission on one communicator that go through the host: queues copies and waits on the callers'
+// The calls of one submission on one communicator whose streams wait for the host: queues their parts on the callers'
 // streams, while a Batch on the communicator's proxy (a host stream) carries the calls out.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "call/operation.h"
-#include "gpu/host_staged_call.h"
+#include "gpu/stream_call.h"
 #include "submit/batch.h"
 
 namespace tutti {
@@ -22,8 +22,8 @@ class HostStagedBatch final : public Operation {
   explicit HostStagedBatch(std::shared_ptr<Communicator> communicator);
   ~HostStagedBatch() override;
 
-  void add(Request request, const std::shared_ptr<HostStagedCall>& call);
-  void add(PeerRequest request, const std::shared_ptr<HostStagedCall>& call);
+  void add(const Request& request);
+  void add(const PeerRequest& request);
 
   void enqueue() override;
   Result<Progress> advance() override;
@@ -37,7 +37,7 @@ class HostStagedBatch final : public Operation {
 
  private:
   struct Item {
-    std::shared_ptr<HostStagedCall> call;
+    std::shared_ptr<StreamCall> call;
     std::uint64_t number = 0;  ///< of collectives, and of receives from one peer
     Rank peer = -1;            ///< of sends and receives
     std::string text;          ///< for messages

@@ -55,6 +55,21 @@ TEST_P(GpuCounts, CallsOfAllKinds) {
            });
 }
 
+/// A rank without elements passes the default stream, so only its pointers tell that it means device memory.
+TEST(GpuCountsOfNothing, GoAsTheOtherRanksCalls) {
+  in_seats(team_of(3, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+    const OneRank one(user, comm, seat.rank(), 12);
+    const std::vector<std::size_t> none(3, 0), some = seat.rank() == 2 ? none : std::vector<std::size_t>{4, 4, 0};
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_TRUE(ok(tuttiAllToAllV(one.input, some.data(), nullptr, one.output, some.data(), nullptr, tuttiInt32, comm,
+                                    tuttiCudaStream(seat.rank() == 2 ? nullptr : one.stream))));
+      ASSERT_TRUE(ok(one.all_reduce()));
+      user.synchronize(one.stream);
+      EXPECT_EQ(user.get(one.output, one.count), sums(one.count, 3));
+    }
+  });
+}
+
 /// Such sums are made by a chain of passes; here in place.
 TEST(GpuCountsReductions, OfMoreRanksThanAPassHasSources) {
   constexpr int ranks = 17;

@@ -82,8 +82,10 @@ std::vector<std::string> functions_at(void* address) {
 /// "tutti::CollectiveInsideHost::enter()" → "enter"; empty: neither ours nor on the way (a wrapper, a lambda, a
 /// template of the standard library).
 std::string short_name(std::string name) {
-  if (name.find("{lambda") != std::string::npos || name.find("guarded") != std::string::npos) return {};
-  if (!name.starts_with("tutti")) return {};
+  if (name.find("{lambda") != std::string::npos || name.find("::guarded") != std::string::npos) return {};
+  if (!name.starts_with("tutti") || name.starts_with("tutti::testing")) return {};
+  constexpr std::string_view unnamed = "(anonymous namespace)::";
+  if (const auto at = name.find(unnamed); at != std::string::npos) name.erase(at, unnamed.size());
   name = name.substr(0, name.find('('));
   name = name.substr(0, name.find('['));
   const auto at = name.rfind("::");

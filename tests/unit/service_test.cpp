@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 /// What both tasks of a test share: the first that runs once this is armed stays until it is released.
-struct Gate {
+struct Held {
   std::atomic<bool> armed = false;
   std::atomic<const Task*> inside = nullptr;
   std::atomic<bool> released = false;
@@ -21,19 +21,19 @@ struct Gate {
 
 class Passing final : public Task {
  public:
-  Passing(Gate& gate, std::atomic<int>& destroyed) : gate_(gate), destroyed_(destroyed) {}
+  Passing(Held& held, std::atomic<int>& destroyed) : held_(held), destroyed_(destroyed) {}
   ~Passing() override { ++destroyed_; }
   bool advance() override {
-    if (!gate_.armed.exchange(false)) return true;
-    gate_.inside = this;
-    gate_.inside.notify_all();
-    gate_.released.wait(false);
+    if (!held_.armed.exchange(false)) return true;
+    held_.inside = this;
+    held_.inside.notify_all();
+    held_.released.wait(false);
     return true;
   }
   std::int64_t poll_set(std::vector<PollItem>&) override { return 0; }
 
  private:
-  Gate& gate_;
+  Held& held_;
   std::atomic<int>& destroyed_;
 };
 
@@ -42,24 +42,24 @@ TEST(Service, DoesNotHoldATaskThatHasBeenRemoved) {
   // Never destroyed, as in a program: its service thread does not end.
   Service& service = (new Process(real_system(), Config::good_from_process(), Service::Mode::threaded))->service;
   for (int round = 0; round < 20; ++round) {
-    Gate gate;
+    Held held;
     std::atomic<int> destroyed = 0;
     std::array<std::shared_ptr<Task>, 3> tasks;
     for (auto& task : tasks) {
-      task = std::make_shared<Passing>(gate, destroyed);
+      task = std::make_shared<Passing>(held, destroyed);
       ASSERT_TRUE(service.add(task));
     }
-    gate.armed = true;
+    held.armed = true;
     service.wake();
-    gate.inside.wait(nullptr);
+    held.inside.wait(nullptr);
     for (auto& task : tasks) {
-      if (task.get() == gate.inside) continue;
+      if (task.get() == held.inside) continue;
       service.remove(task.get());
       task.reset();
     }
     EXPECT_EQ(destroyed, 2);
-    gate.released = true;
-    gate.released.notify_all();
+    held.released = true;
+    held.released.notify_all();
     for (auto& task : tasks) {
       if (task) service.remove(task.get());
       task.reset();
