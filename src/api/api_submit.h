@@ -36,7 +36,7 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
 Result<CallStream> named(tuttiStream_t stream);
 
 /// Runs or queues the request, whose arguments have been checked.
-inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
+inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
   if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]]

@@ -1,5 +1,7 @@
 #include "submit/submit_call.h"
 
+#include <optional>
+
 #include "gpu/device_arguments.h"
 #include "gpu/gpu_context.h"
 #include "gpu/host_staged_call.h"
@@ -30,16 +32,17 @@ Result<void> check_fit(const Communicator& communicator, bool on_device, const C
 /// Sets the request's route and its stream. Errors: as is_on_device; invalid_argument.
 template <class R>
 Result<void> find_route(const Communicator& communicator, R& request, const CallStream& stream) {
+  const RoutedCall call = RoutedCall::of(request);
   const RouteFacts facts = route_facts(communicator);
-  request.route = route(RoutedCall::of(request), /*on_device=*/false, facts);
+  request.route = route(call, /*on_device=*/false, facts);
   if (request.route.path == Path::nothing) return {};
   bool on_device = false;
-  if (communicator.device() != nullptr)
+  if (communicator.device() != nullptr) {
     on_device = TUTTI_TRY(is_on_device(communicator, request, stream.gpu != nullptr));
-  TUTTI_TRY(check_fit(communicator, on_device, stream));
-  request.route = route(RoutedCall::of(request), on_device, facts);
+    if (on_device) request.route = route(call, on_device, facts);
+  }
   request.stream = stream.gpu;
-  return {};
+  return check_fit(communicator, on_device, stream);
 }
 
 /// Makes what carries the request out while its stream waits. Errors: as GpuPeers::prepare.
@@ -97,8 +100,9 @@ Result<void> start(const std::shared_ptr<Communicator>& communicator, const R& r
 
 }  // namespace
 
-Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request request, const CallStream& stream) {
-  const Uncancelled whole;
+Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request& request, const CallStream& stream) {
+  std::optional<Uncancelled> whole;  // calls inside a host come to no cancellation point
+  if (communicator->spans_hosts() || communicator->device() != nullptr) whole.emplace();
   TUTTI_TRY(find_route(*communicator, request, stream));
   if (request.route.path == Path::nothing) return {};
   if (request.route.on_device()) {
@@ -110,8 +114,7 @@ Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request r
   return run_in_turn(*communicator, request);
 }
 
-Result<void> submit(const std::shared_ptr<Communicator>& communicator, PeerRequest request, const CallStream& stream) {
-  const Uncancelled whole;
+Result<void> submit(const std::shared_ptr<Communicator>& communicator, PeerRequest& request, const CallStream& stream) {
   TUTTI_TRY(find_route(*communicator, request, stream));
   if (request.route.path == Path::nothing) return {};
   if (request.route.on_device()) TUTTI_TRY(prepare(*communicator, request));

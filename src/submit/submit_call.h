@@ -16,9 +16,11 @@ struct CallStream {
   void* gpu = nullptr;                ///< what else was passed: a cudaStream_t, if it is valid
 };
 
-/// Finds the route of the call and starts it. Errors: as documented in tutti.h.
-Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request request, const CallStream& stream);
-Result<void> submit(const std::shared_ptr<Communicator>& communicator, PeerRequest request, const CallStream& stream);
+/// Finds the route of the call, which it writes into the request, and starts the call. Errors: as documented in
+/// tutti.h.
+Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request& request, const CallStream& stream);
+/// The calling thread must be Uncancelled.
+Result<void> submit(const std::shared_ptr<Communicator>& communicator, PeerRequest& request, const CallStream& stream);
 
 /// Errors: invalid_argument (`buffer` is device memory), cuda.
 Result<void> check_on_host(const Communicator& communicator, const void* buffer);
