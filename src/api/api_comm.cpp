@@ -8,20 +8,16 @@
 
 #include "api/api_support.h"
 #include "base/build_id.h"
-#include "collective/unreceived.h"
-#include "gpu/gpu_context.h"
 #include "init/join.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
 #include "init/refused_start.h"
 #include "init/split.h"
 #include "launch/launch_env.h"
-#include "progress/drive.h"
+#include "submit/ending.h"
 
 namespace tutti::api {
 namespace {
-
-constexpr std::int64_t leave_limit_ns = 1'000'000'000;
 
 /// Sets options.gpu: config.device, or if that is unset `usual`, or if that is null the GPU of the thread's current
 /// CUDA context.
@@ -135,19 +131,13 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
   return bring_up(process, std::make_unique<Join>(process, std::move(options)), comm);
 }
 
-/// Closes the handle and removes the communicator's watch from the service thread. The communicator is freed when its
-/// last user releases it.
+/// Closes the handle, which nobody uses from here on.
 Result<void> end(Process& process, tuttiComm_t comm) {
-  auto entry = comms().close(process.system, comm, leave_limit_ns);
+  constexpr std::int64_t limit_ns = 1'000'000'000;
+  const auto entry = comms().close(process.system, comm, limit_ns);
   if (!entry)
     return Error{.code = Code::invalid_argument, .what = "comm is not a communicator, or was destroyed already"};
-  auto& communicator = entry->communicator;
-  if (auto* const background = communicator->background()) background->close();
-  if (const auto watch = communicator->take_watch()) process.service.remove(watch.get());
-  const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
-  while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
-  entry->adopted.clear();  // before the caller may free this memory
-  if (auto* const context = gpu_context(*communicator)) context->leave(*communicator, communicator->idle());
+  leave(*entry->communicator);
   return {};
 }
 
@@ -174,28 +164,6 @@ void tell_others(const tuttiConfig_t* config, Tell tell) {
 
 Result<LaunchInfo> launch_of(const Process& process) {
   return read_launch([&](const char* name) { return variable(process.config, name); });
-}
-
-/// Waits until everything queued so far has ended or the communicator has failed.
-void settle(Communicator& communicator) {
-  Waiter waiter(communicator.process(), {}, communicator.members().while_waiting);
-  while (!(communicator.idle() && communicator.device_idle()) && !communicator.failed()) {
-    communicator.check_device();
-    (void)waiter.pause();
-  }
-}
-
-/// Waits for the queued calls and compares them with the peers' calls and messages. Errors: a mismatch that no call has
-/// returned to the user yet.
-Result<void> finish(Communicator& communicator) {
-  settle(communicator);
-  if (!communicator.failed())
-    if (auto alike = communicator.check_before_leaving(); !alike) communicator.fail(std::move(alike).error());
-  if (!communicator.failed())
-    if (auto received = check_all_received(communicator); !received) communicator.fail(std::move(received).error());
-  if (!communicator.failed() || communicator.reported() || communicator.failure().code != Code::invalid_usage)
-    return {};
-  return communicator.report_failure();
 }
 
 template <class Value>
@@ -321,7 +289,7 @@ tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
     auto& communicator = *entry->communicator;
-    TUTTI_TRY(finish(communicator));
+    TUTTI_TRY(finish_calls(communicator));
     if (!communicator.failed()) return {};
     return communicator.report_failure();
   });
@@ -333,7 +301,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
     Result<void> finished;
     {
       auto entry = TUTTI_TRY(use(comm));
-      finished = finish(*entry->communicator);
+      finished = finish_calls(*entry->communicator);
     }
     auto ended = end(*process, comm);
     return finished ? std::move(ended) : std::move(finished);
@@ -370,7 +338,7 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return ask(comm, device, "device",
-             [](const Communicator& c) { return gpu_context(c) == nullptr ? -1 : gpu_context(c)->gpu->ordinal(); });
+             [](const Communicator& c) { return c.members().gpu ? c.members().gpu->ordinal() : -1; });
 }
 
 tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs) {

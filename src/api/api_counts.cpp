@@ -4,7 +4,7 @@
 #include "api/api_submit.h"
 #include "call/arguments.h"
 #include "call/layout.h"
-#include "collective/scatter_gather.h"
+#include "call/scatter_gather.h"
 #include "plan/schedule.h"
 
 namespace tutti::api {

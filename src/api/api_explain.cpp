@@ -4,7 +4,7 @@
 
 #include "api/api_support.h"
 #include "call/arguments.h"
-#include "collective/explain_call.h"
+#include "submit/explain_call.h"
 
 using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
 using namespace tutti::api;  // NOLINT

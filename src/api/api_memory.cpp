@@ -41,8 +41,7 @@ tuttiResult_t tuttiMemFree(void* ptr) {
 namespace {
 
 /// With TUTTI_REGISTER=mapped. Memory that cannot be adopted stays ordinary, which only costs time.
-std::optional<AdoptedMemory> adopt(CommEntry& entry, std::span<std::byte> memory) {
-  Communicator& communicator = *entry.communicator;
+std::optional<AdoptedMemory> adopt(const Communicator& communicator, std::span<std::byte> memory) {
   Process& process = communicator.process();
   if (process.config.text("TUTTI_REGISTER") != "mapped") return std::nullopt;
   auto adopted = AdoptedMemory::adopt(process.segments, memory);
@@ -61,10 +60,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void
     if (bytes == 0) return Error{.code = Code::invalid_argument, .what = "bytes is 0: there is nothing to register"};
     RegisteredRanges& ranges = entry->communicator->channels().registered_ranges();
     const std::span memory(static_cast<std::byte*>(buff), bytes);
-    auto adopted = adopt(*entry, memory);
-    const std::uint64_t id = ranges.add(memory);
-    if (adopted) entry->adopted.emplace(id, *std::move(adopted));
-    *handle = reinterpret_cast<void*>(id);
+    *handle = reinterpret_cast<void*>(ranges.add(memory, adopt(*entry->communicator, memory)));
     return {};
   });
 }
@@ -73,7 +69,6 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
     const auto id = reinterpret_cast<std::uint64_t>(handle);
-    entry->adopted.erase(id);
     if (!entry->communicator->channels().registered_ranges().remove(id))
       return Error{.code = Code::invalid_argument,
                    .what = "handle is not from tuttiCommRegister on this communicator, or was already deregistered"};

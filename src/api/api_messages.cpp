@@ -5,20 +5,11 @@
 
 #include "api/api_submit.h"
 #include "call/arguments.h"
-#include "collective/mailbox.h"
-#include "collective/mailbox_wait.h"
-#include "progress/access_lease.h"
-#include "progress/drive.h"
+#include "submit/tagged_messages.h"
 
 namespace tutti::api {
-/// The state behind a tuttiRequest_t.
-struct PendingMessage {
-  std::shared_ptr<Communicator> communicator;
-  std::shared_ptr<Message> message;
-};
-
-HandleTable<PendingMessage>& requests() {
-  static auto* const table = new HandleTable<PendingMessage>;
+HandleTable<TaggedMessage>& requests() {
+  static auto* const table = new HandleTable<TaggedMessage>;
   return *table;
 }
 
@@ -68,19 +59,11 @@ Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t*
   TUTTI_TRY(check_arguments(same, asked.count, communicator->ranks()));
   TUTTI_TRY(check_on_host(*communicator, asked.data));
   if (communicator->failed()) return communicator->report_failure();
-  auto message = std::make_shared<Message>();
-  message->send = asked.send;
-  message->data = asked.data;
-  message->envelope = {
-      .source = asked.send ? communicator->rank() : asked.peer, .tag = asked.tag, .bytes = same.bytes, .type = known};
-  message->to = same.peer;
-  auto pending = std::make_shared<PendingMessage>(PendingMessage{communicator, message});
-  void* const handle = requests().open(std::move(pending));
+  const auto message = std::make_shared<TaggedMessage>(communicator, same, asked.peer, asked.tag);
+  void* const handle = requests().open(message);
   if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 requests"};
   *request = static_cast<tuttiRequest_t>(handle);
-  Mailbox& mailbox = mailbox_of(*communicator);
-  mailbox.start(message);
-  mailbox.progress();
+  message->start();
   return {};
 }
 
@@ -92,7 +75,7 @@ tuttiResult_t start_message(tuttiComm_t comm, const Asked& asked, tuttiRequest_t
   });
 }
 
-Result<std::shared_ptr<PendingMessage>> use(tuttiRequest_t request) {
+Result<std::shared_ptr<TaggedMessage>> use(tuttiRequest_t request) {
   TUTTI_TRY(Process::get());
   const auto use = requests().use(request);
   if (use) return use.shared();
@@ -100,23 +83,12 @@ Result<std::shared_ptr<PendingMessage>> use(tuttiRequest_t request) {
 }
 
 /// Frees the request of a message that has ended. Errors: the message's.
-Result<void> finish(tuttiRequest_t* request, const PendingMessage& pending, tuttiStatus_t* status) {
+Result<void> finish(tuttiRequest_t* request, TaggedMessage& message, tuttiStatus_t* status) {
   constexpr std::int64_t limit_ns = 1'000'000'000;
-  Communicator& communicator = *pending.communicator;
-  (void)requests().close(communicator.process().system, *request, limit_ns);
+  (void)requests().close(message.communicator().process().system, *request, limit_ns);
   *request = nullptr;
-  const Message& message = *pending.message;
-  tell(status, message.envelope, message.state.load() == Message::State::cancelled);
-  if (message.state.load() != Message::State::failed) return {};
-  if (communicator.failed()) {
-    communicator.mark_reported();
-    take_back_buffers(communicator, nullptr);
-  }
-  return *message.error;
-}
-
-bool has_ended(const Message& message) {
-  return message.state.load(std::memory_order_acquire) != Message::State::pending;
+  tell(status, message.envelope(), message.cancelled());
+  return message.result();
 }
 
 }  // namespace
@@ -150,15 +122,12 @@ tuttiResult_t tuttiTest(tuttiRequest_t* request, int* done, tuttiStatus_t* statu
     TUTTI_TRY(not_null(done, "done"));
     *done = 1;
     if (*request == nullptr) return {};
-    auto pending = TUTTI_TRY(use(*request));
-    Communicator& communicator = *pending->communicator;
-    const Message& message = *pending->message;
-    if (!has_ended(message)) mailbox_of(communicator).progress();
-    if (!has_ended(message)) {
+    auto message = TUTTI_TRY(use(*request));
+    if (!message->test()) {
       *done = 0;
       return {};
     }
-    return api::finish(request, *pending, status);
+    return finish(request, *message, status);
   });
 }
 
@@ -166,21 +135,18 @@ tuttiResult_t tuttiWait(tuttiRequest_t* request, tuttiStatus_t* status) {
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(request, "request"));
     if (*request == nullptr) return {};
-    auto pending = TUTTI_TRY(use(*request));
-    Communicator& communicator = *pending->communicator;
-    MailboxWait wait(communicator, mailbox_of(communicator), *pending->message);
-    Operation* const operation = &wait;
-    auto waited = drive(communicator.process(), {&operation, 1}, Thread::program);
-    if (!has_ended(*pending->message)) return waited;
-    return api::finish(request, *pending, status);
+    auto message = TUTTI_TRY(use(*request));
+    auto waited = message->wait();
+    if (!message->ended()) return waited;
+    return finish(request, *message, status);
   });
 }
 
 tuttiResult_t tuttiCancel(tuttiRequest_t request, int* cancelled) {
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(cancelled, "cancelled"));
-    auto pending = TUTTI_TRY(use(request));
-    *cancelled = mailbox_of(*pending->communicator).cancel(*pending->message) ? 1 : 0;
+    auto message = TUTTI_TRY(use(request));
+    *cancelled = message->cancel() ? 1 : 0;
     return {};
   });
 }
@@ -189,11 +155,8 @@ tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tut
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(found, "found"));
     auto entry = TUTTI_TRY(use(comm));
-    Communicator& communicator = *entry->communicator;
-    TUTTI_TRY(check_source_and_tag(communicator, source, tag, true));
-    if (communicator.failed()) return communicator.report_failure();
-    const auto envelope = mailbox_of(communicator).probe_to_the_end(source, tag);
-    if (communicator.failed()) return communicator.report_failure();
+    TUTTI_TRY(check_source_and_tag(*entry->communicator, source, tag, true));
+    auto envelope = TUTTI_TRY(probe(*entry->communicator, source, tag));
     *found = envelope ? 1 : 0;
     if (envelope) tell(status, *envelope, false);
     return {};
@@ -203,14 +166,9 @@ tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tut
 tuttiResult_t tuttiProbe(int source, int tag, tuttiComm_t comm, tuttiStatus_t* status) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
-    Communicator& communicator = *entry->communicator;
-    TUTTI_TRY(check_source_and_tag(communicator, source, tag, true));
-    if (communicator.failed()) return communicator.report_failure();
-    MailboxProbe probe(communicator, mailbox_of(communicator), source, tag);
-    Operation* const operation = &probe;
-    TUTTI_TRY(drive(communicator.process(), {&operation, 1}, Thread::program));
-    if (!probe.found()) return communicator.report_failure();
-    tell(status, *probe.found(), false);
+    TUTTI_TRY(check_source_and_tag(*entry->communicator, source, tag, true));
+    auto envelope = TUTTI_TRY(await_message(*entry->communicator, source, tag));
+    tell(status, envelope, false);
     return {};
   });
 }

@@ -13,9 +13,7 @@
 #include "api/handles.h"
 #include "base/uncancelled.h"
 #include "comm/communicator.h"
-#include "progress/stream.h"
 #include "submit/group.h"
-#include "transport/adopted_memory.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {
@@ -32,7 +30,6 @@ struct CommEntry {
   std::shared_ptr<Communicator> communicator;
   std::map<int, UserOp> user_ops;  ///< by tuttiRedOp_t; used by one thread at a time
   int next_op = tuttiNumOps;
-  std::map<std::uint64_t, AdoptedMemory> adopted;  ///< by id of the registered range; used by one thread at a time
 };
 
 HandleTable<CommEntry>& comms();

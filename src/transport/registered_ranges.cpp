@@ -4,16 +4,18 @@
 
 namespace tutti {
 
-std::uint64_t RegisteredRanges::add(std::span<std::byte> memory) {
+std::uint64_t RegisteredRanges::add(std::span<std::byte> memory, std::optional<AdoptedMemory> adopted) {
   const std::lock_guard lock(mutex_);
   ranges_.emplace(++last_, memory);
   by_begin_.emplace(std::pair(memory.data(), last_), memory.size());
   longest_ = std::max(longest_, memory.size());
   count_.store(ranges_.size(), std::memory_order_release);
+  if (adopted) adopted_.emplace(last_, *std::move(adopted));
   return last_;
 }
 
 bool RegisteredRanges::remove(std::uint64_t id) {
+  adopted_.erase(id);
   const std::lock_guard lock(mutex_);
   const auto range = ranges_.find(id);
   if (range == ranges_.end()) return false;

@@ -10,6 +10,8 @@
 #include <span>
 #include <utility>
 
+#include "transport/adopted_memory.h"
+
 namespace tutti {
 
 /// The ranges of one communicator. They may overlap. Thread-safe.
@@ -20,9 +22,12 @@ class RegisteredRanges {
     std::span<std::byte> memory;
   };
 
-  std::uint64_t add(std::span<std::byte> memory);
+  /// `adopted`: what is given back before the range is removed. One thread at a time adds, removes and disowns.
+  std::uint64_t add(std::span<std::byte> memory, std::optional<AdoptedMemory> adopted = {});
   /// False: no such range.
   bool remove(std::uint64_t id);
+  /// Gives all adopted memory back, which its owner may then free.
+  void disown() { adopted_.clear(); }
 
   /// A range that contains all of `memory`, if there is one.
   std::optional<Range> find(std::span<const std::byte> memory) const;
@@ -38,6 +43,7 @@ class RegisteredRanges {
   std::map<std::uint64_t, std::span<std::byte>> ranges_;                        // by id
   std::map<std::pair<const std::byte*, std::uint64_t>, std::size_t> by_begin_;  // and id: length
   std::size_t longest_ = 0;                                                     // of all so far
+  std::map<std::uint64_t, AdoptedMemory> adopted_;                              // by id; not under the mutex
 };
 
 }  // namespace tutti

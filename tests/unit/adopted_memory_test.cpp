@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/private_memory.h"
+#include "transport/registered_ranges.h"
 #include "transport/segment.h"
 
 namespace tutti {
@@ -89,6 +90,22 @@ TEST(AdoptedMemory, LastsUntilEverybodyDisownsIt) {
   table.disown({ours + 5, page});
   EXPECT_TRUE(table.find(ours, 2 * page));
   EXPECT_TRUE(table.free(ours));
+}
+
+TEST(AdoptedMemory, IsGivenBackWithItsRange) {
+  SegmentTable table;
+  RegisteredRanges ranges;
+  const Private memory(2);
+  const auto first = memory.part(0, page), second = memory.part(page, page);
+  const std::uint64_t id = ranges.add(first, *AdoptedMemory::adopt(table, first));
+  ranges.add(second, *AdoptedMemory::adopt(table, second));
+  ranges.add(memory.part(0, 2 * page));
+  EXPECT_TRUE(ranges.remove(id));
+  EXPECT_FALSE(table.find(first.data(), 1));
+  EXPECT_TRUE(table.find(second.data(), 1));
+  ranges.disown();
+  EXPECT_FALSE(table.find(second.data(), 1));
+  EXPECT_TRUE(ranges.find(second)) << "still registered";
 }
 
 TEST(AdoptedMemory, WasPrivateAnonymousAndWritable) {

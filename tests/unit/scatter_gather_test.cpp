@@ -1,5 +1,5 @@
 // The lists of a scatter-gather are taken for the collective they amount to, and for no other.
-#include "collective/scatter_gather.h"
+#include "call/scatter_gather.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "collective/explain_call.h"
+#include "submit/explain_call.h"
 
 #include <algorithm>
 #include <cctype>

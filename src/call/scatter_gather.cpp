@@ -1,4 +1,4 @@
-#include "collective/scatter_gather.h"
+#include "call/scatter_gather.h"
 
 #include <algorithm>
 #include <string_view>
