@@ -18,6 +18,7 @@ target_compile_definitions(route_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE
 tutti_test(layout_test SOURCES unit/layout_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(host_staged_call_test SOURCES unit/host_staged_call_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(scatter_gather_test SOURCES unit/scatter_gather_test.cpp LIBS tutti_submit LABELS unit)
+tutti_test(mailbox_parts_test SOURCES unit/mailbox_parts_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(run_counts_test SOURCES unit/run_counts_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(mismatch_test SOURCES unit/mismatch_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(foreign_numbers_test SOURCES unit/foreign_numbers_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS unit)

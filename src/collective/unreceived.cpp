@@ -51,40 +51,36 @@ Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
                                   communicator.describe(peer), communicator.rank()));
 }
 
-}  // namespace
-
-void Mailbox::read_all() {
-  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
-    if (rank == communicator_.rank() || peers_[static_cast<std::size_t>(rank)].gone) continue;
-    if (!communicator_.channels().messages().may_have_arrived(rank)) continue;
-    for (std::uint64_t before = moves_ - 1; moves_ != before;) {
-      before = moves_;
-      if (!pull(rank)) break;  // a connection that has ended brings nothing more
-    }
-  }
-}
-
-Result<void> Mailbox::check_received() {
-  const std::lock_guard lock(mutex_);
-  read_all();
-  for (const Unexpected& kept : unexpected_)
-    if (!kept.taken_by)
-      return not_received(communicator_, kept.from,
-                          fmt::format("{} with tag {}", amount(kept.header.bytes, kept.header.type), kept.header.tag));
-  return {};
-}
-
-bool Mailbox::has_mail(Communicator& communicator) {
+/// For a communicator that has no mailbox: whether something lies there for one.
+bool has_mail(Communicator& communicator) {
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank()) continue;
     Channel& channel = communicator.channels().messages();
     if (!channel.may_have_arrived(rank)) continue;
     Receiver& receiver = *channel.receivers[static_cast<std::size_t>(rank)];
     const bool remote = communicator.members().peers[static_cast<std::size_t>(rank)].remote();
-    const auto message = receiver.peek(remote ? sizeof(Header) : 0);
+    const auto message = receiver.peek(remote ? sizeof(PacketHeader) : 0);
     if (message && message->data() != nullptr) return true;
   }
   return false;
+}
+
+}  // namespace
+
+Result<void> Mailbox::check_received() {
+  const std::lock_guard lock(mutex_);
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    if (rank == communicator_.rank() || peers_[rank].gone) continue;
+    if (!communicator_.channels().messages().may_have_arrived(rank)) continue;
+    for (std::uint64_t before = counts_.moves() - 1; counts_.moves() != before;) {
+      before = counts_.moves();
+      if (!pull(rank)) break;  // a connection that has ended brings nothing more
+    }
+  }
+  const Unexpected* const kept = matching_.kept_for({.source = MessageEnvelope::any, .tag = MessageEnvelope::any});
+  if (kept == nullptr) return {};
+  return not_received(communicator_, kept->from,
+                      fmt::format("{} with tag {}", amount(kept->header.bytes, kept->header.type), kept->header.tag));
 }
 
 Result<void> check_all_received(Communicator& communicator) {
@@ -94,7 +90,7 @@ Result<void> check_all_received(Communicator& communicator) {
     for (Channel* const channel : {&communicator.channels().point_to_point(), &communicator.channels().messages()})
       TUTTI_TRY(check_to(communicator, *channel, peer));
   }
-  if (communicator.background() == nullptr && !Mailbox::has_mail(communicator)) return {};
+  if (communicator.background() == nullptr && !has_mail(communicator)) return {};
   return mailbox_of(communicator).check_received();
 }
 

@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "call/request.h"
-#include "collective/mailbox.h"
+#include "collective/message.h"
+#include "comm/communicator.h"
 
 namespace tutti {
 

@@ -357,6 +357,35 @@ TEST(NumbersFromPeers, InTheHeaderOfATaggedMessageAreRefusedUnlessTheyExist) {
   }
 }
 
+TEST(LargeMessages, AreReadPieceByPieceFromTheirSendersMemory) {
+  World world(base_seed(), 2);
+  auto made = world.start();
+  ASSERT_EQ(made.size(), 2U);
+  std::vector<std::byte> data(2 * limits::pass_bytes + 5), into(data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7 / 3);
+  const std::atomic<bool> waits = false;
+  PeerWindows windows(world.process, made[1]->members(), waits);
+  Fetch fetch{.from = 0,
+              .header = {.kind = PacketKind::offer,
+                         .bytes = data.size(),
+                         .carried = best_carry(*made[0], 1, data.data(), data.size())},
+              .message = std::make_shared<Message>()};
+  fetch.message->data = into.data();
+  MessageCounts counts;
+  ASSERT_FALSE(fetch.through_slots());
+  for (const auto expected : {Fetch::Read::piece, Fetch::Read::piece, Fetch::Read::last_piece}) {
+    const auto read = fetch.read(*made[1], windows, counts);
+    ASSERT_TRUE(read) << read.error().text();
+    EXPECT_EQ(*read, expected);
+  }
+  EXPECT_EQ(counts.moves(), 3U);
+  EXPECT_EQ(into, data);
+  made[0]->fail({.code = Code::internal, .what = "on purpose"});
+  fetch.moved = 0;
+  EXPECT_FALSE(fetch.read(*made[1], windows, counts)) << "the data may change now";
+  world.stop(made);
+}
+
 TEST(NumbersFromPeers, AStateThatDoesNotExistIsAFailureOfItsRank) {
   for (const std::uint32_t number : foreign) {
     World world(base_seed(), 2);
