@@ -52,9 +52,7 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   if (with_headers) init.cap.max_send_wr *= 2;
   qp_ = TUTTI_TRY(create_queues(init));
   inline_bytes_ = std::min(init.cap.max_inline_data, shape_.inline_bytes);
-  capacity_ = shape_.sends;
-  works_.reserve(init.cap.max_send_wr);
-  pieces_.reserve(std::size_t{capacity_} * (pieces_max + 1));
+  waiting_.reserve(init.cap.max_send_wr, std::size_t{shape_.sends} * (pieces_max + 1));
   receives_.resize(shape_.receives);
   receives_missing_ = shape_.receives;
   if (with_headers) {
@@ -134,51 +132,30 @@ void QueuePair::stop() {
   (void)endpoint_->library().ibv_modify_qp(qp_, &attributes, qp_attribute::state);
 }
 
-/// The flags of the next request. Requests are freed by the next completion that was asked for, so ask often enough.
-unsigned QueuePair::number_next(bool asks) {
-  assert(space() > 0);
-  ++added_;
-  if (!asks && added_ - signaled_ < capacity_ / 4) return 0;
-  signaled_ = added_;
-  return send_flag::signaled;
-}
-
-/// The request with the number that was given last, without memory; the caller adds what its opcode needs.
-SendWork& QueuePair::add_work(WorkOpcode opcode, unsigned flags) {
-  SendWork& work = works_.emplace_back();
-  work.wr_id = first_id_ | (added_ & WorkWord::number_mask);
-  work.opcode = opcode;
-  work.send_flags = flags;
-  return work;
-}
-
+/// With a header of its own, a write asks for the completion of the header: siw sends the memory of a write without
+/// copying it if no completion is asked for.
 void QueuePair::add(const Write& write) {
-  const unsigned signal = number_next(write.last && !write.is_inline);
+  const unsigned signal = count_.add(write.last && !write.is_inline);
   const bool inlines = write.is_inline && !write.memory.empty();
   assert(write.memory.size() <= pieces_max);
-  pieces_.insert(pieces_.end(), write.memory.begin(), write.memory.end());
+  const std::uint32_t immediate = network_order(write.immediate);
   std::uint32_t bytes = 0;
   for (const Sge& piece : write.memory) bytes += piece.length;
   if (!headers_ || bytes > 0) {
-    SendWork& work = add_work(headers_ ? WorkOpcode::rdma_write : WorkOpcode::rdma_write_with_immediate,
-                              (headers_ ? 0u : signal) | (inlines ? send_flag::inlined : 0u));
-    work.num_sge = static_cast<int>(write.memory.size());
-    work.immediate = network_order(write.immediate);
+    SendWork& work = waiting_.add(last_id(), headers_ ? WorkOpcode::rdma_write : WorkOpcode::rdma_write_with_immediate,
+                                  (headers_ ? 0u : signal) | (inlines ? send_flag::inlined : 0u), write.memory);
+    work.immediate = immediate;
     work.rdma.remote_addr = write.remote_address;
     work.rdma.rkey = write.rkey;
   }
-  if (headers_) add_header(network_order(write.immediate), bytes, signal);
-}
-
-/// The completion that is asked for is that of the send: siw sends the memory of a write without copying it if no
-/// completion is asked for.
-void QueuePair::add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags) {
-  pieces_.push_back(headers_->put(immediate, bytes));
-  add_work(WorkOpcode::send, flags | send_flag::inlined).num_sge = 1;
+  if (!headers_) return;
+  const Sge header = headers_->put(immediate, bytes);
+  waiting_.add(last_id(), WorkOpcode::send, signal | send_flag::inlined, std::span(&header, 1));
 }
 
 void QueuePair::add_bind(Window& window, std::uint32_t key, Mr& mr, std::span<std::byte> memory) {
-  auto& bind = add_work(WorkOpcode::bind_window, number_next(false)).bind;
+  const unsigned flags = count_.add(false);
+  auto& bind = waiting_.add(last_id(), WorkOpcode::bind_window, flags).bind;
   bind.window = &window;
   bind.rkey = key;
   bind.mr = &mr;
@@ -188,44 +165,25 @@ void QueuePair::add_bind(Window& window, std::uint32_t key, Mr& mr, std::span<st
 }
 
 void QueuePair::add_invalidate(std::uint32_t key) {
-  add_work(WorkOpcode::invalidate, number_next(true)).immediate = key;
-}
-
-/// Of which no part, or not the last part, is posted.
-std::size_t QueuePair::requests_waiting() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(works_, [](const SendWork& work) { return work.opcode != WorkOpcode::rdma_write; }));
+  const unsigned flags = count_.add(true);
+  waiting_.add(last_id(), WorkOpcode::invalidate, flags).immediate = key;
 }
 
 Result<bool> QueuePair::post() {
-  if (works_.empty()) return true;
+  if (waiting_.empty()) return true;
   if (silent_) return false;
-  Sge* piece = pieces_.data();
-  for (std::size_t i = 0; i < works_.size(); piece += works_[i++].num_sge) {
-    works_[i].sg_list = piece;
-    works_[i].next = i + 1 < works_.size() ? &works_[i + 1] : nullptr;
-  }
   SendWork* bad = nullptr;
-  const int code = endpoint_->port.device->context->ops.post_send(qp_, works_.data(), &bad);
+  const int code = endpoint_->port.device->context->ops.post_send(qp_, waiting_.chain(), &bad);
   if (code == 0) {
-    works_.clear();
-    pieces_.clear();
+    waiting_.clear();
     return true;
   }
   // A part was accepted; the rest is posted when completions have made space.
-  const std::ptrdiff_t accepted = bad == nullptr ? 0 : bad - works_.data();
-  const std::ptrdiff_t taken = bad == nullptr ? 0 : bad->sg_list - pieces_.data();
-  works_.erase(works_.begin(), works_.begin() + accepted);
-  pieces_.erase(pieces_.begin(), pieces_.begin() + taken);
-  if (std::abs(code) == ENOMEM && added_ - completed_ > requests_waiting()) return false;
+  if (bad != nullptr) waiting_.drop_before(*bad);
+  if (std::abs(code) == ENOMEM && count_.added() - count_.completed() > waiting_.requests()) return false;
   return Error{.code = Code::system,
                .what = fmt::format("post a message on {}", endpoint_->port.text()),
                .sys_errno = std::abs(code)};
-}
-
-void QueuePair::complete(WorkWord word) {
-  const std::uint32_t more = (word.number() - completed_) & WorkWord::number_mask;
-  if (more <= added_ - completed_) completed_ += more;
 }
 
 Completion QueuePair::used_receive(const Completion& completion) {

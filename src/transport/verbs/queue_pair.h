@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transport/verbs/endpoint.h"
+#include "transport/verbs/send_requests.h"
 #include "transport/verbs/write_headers.h"
 
 namespace tutti::verbs {
@@ -72,10 +73,10 @@ class QueuePair {
   void wait_to_be_addressed() { silent_ = true; }
 
   /// How many work requests can be added before completions must be seen.
-  std::uint32_t space() const { return capacity_ - (added_ - completed_); }
+  std::uint32_t space() const { return count_.space(); }
   /// Number of work requests added so far; those up to `completed` are done.
-  std::uint32_t added() const { return added_; }
-  std::uint32_t completed() const { return completed_; }
+  std::uint32_t added() const { return count_.added(); }
+  std::uint32_t completed() const { return count_.completed(); }
 
   /// A write into the other end's memory, which uses up one of its receives.
   struct Write {
@@ -94,12 +95,12 @@ class QueuePair {
   /// The key of a window is no longer valid once the request is done, for which it asks for a completion. Requires
   /// space.
   void add_invalidate(std::uint32_t key);
-  bool waiting() const { return !works_.empty(); }
+  bool waiting() const { return !waiting_.empty(); }
   /// Posts what was added, in one call. True: all of it; false: there is no space yet, or the peer sends first. Errors:
   /// system.
   Result<bool> post();
   /// A completion says that all requests up to this one are done.
-  void complete(WorkWord word);
+  void complete(WorkWord word) { count_.complete(word.number(), WorkWord::number_mask); }
 
   /// A receive was used up, and is posted again with the next `post_receives`. Returns its completion with the
   /// immediate, whether a device or a header carried it.
@@ -109,14 +110,11 @@ class QueuePair {
 
  private:
   QueuePair(std::shared_ptr<Endpoint> endpoint, const QueueShape& shape)
-      : endpoint_(std::move(endpoint)), shape_(shape) {}
+      : endpoint_(std::move(endpoint)), shape_(shape), count_(shape.sends) {}
   Result<void> make(std::uint32_t sink, std::uint32_t index);
   Result<Qp*> create_queues(QpInit& init);
   Result<void> modify(QpAttributes& attributes, int mask, std::string_view doing);
-  unsigned number_next(bool asks);
-  SendWork& add_work(WorkOpcode opcode, unsigned flags);
-  void add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags);
-  std::size_t requests_waiting() const;
+  std::uint64_t last_id() const { return first_id_ | (count_.added() & WorkWord::number_mask); }
 
   std::shared_ptr<Endpoint> endpoint_;
   QueueShape shape_;
@@ -124,12 +122,8 @@ class QueuePair {
   std::uint32_t psn_ = 0;
   std::uint32_t inline_bytes_ = 0;
   std::uint64_t first_id_ = 0;  // of sends; numbers are added
-  std::uint32_t capacity_ = 0;
-  std::uint32_t added_ = 0;
-  std::uint32_t signaled_ = 0;  // number of the last request that asks for a completion
-  std::uint32_t completed_ = 0;
-  std::vector<SendWork> works_;            // added, not yet posted
-  std::vector<Sge> pieces_;                // theirs, one after another
+  SendCount count_;
+  WaitingSends waiting_;
   std::unique_ptr<WriteHeaders> headers_;  // null: the device has immediates
   bool silent_ = false;
   std::uint32_t receives_missing_ = 0;
