@@ -1,5 +1,5 @@
 # How bytes move: flags, call descriptors, areas, segments, descriptors, fifos; within one process and between several.
-foreach(part flag call_descriptor rank_area segment adopted_memory free_memory fd_server fetch_segment send_requests)
+foreach(part flag call_descriptor rank_area segment adopted_memory free_memory fd_server fetch_segment send_requests link_parts)
   tutti_test(${part}_test SOURCES unit/${part}_test.cpp LIBS tutti_transport LABELS unit)
 endforeach()
 tutti_test(socket_test SOURCES unit/socket_test.cpp LIBS tutti_transport tutti_sim LABELS unit)
@@ -28,7 +28,7 @@ target_link_options(tutti_fake_verbs PRIVATE LINKER:-z,nodelete)
 tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp unit/fake_verbs_faults_test.cpp unit/fake_verbs_processes_test.cpp
            LIBS ${CMAKE_DL_LIBS} LABELS unit)
 tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp unit/verbs_link_memory_test.cpp unit/verbs_invite_test.cpp
-                                   unit/verbs_iwarp_test.cpp
+                                   unit/verbs_iwarp_test.cpp unit/link_queues_test.cpp
            LIBS tutti_transport LABELS unit)
 tutti_test(port_choice_test SOURCES unit/port_choice_test.cpp LIBS tutti_transport LABELS unit)
 tutti_takes_fake_verbs(fake_verbs_test fifo_test verbs_link_test port_choice_test)

@@ -53,7 +53,7 @@ class VerbsLink : public ::testing::Test {
   static void send(Link& link, std::uint32_t value, std::size_t bytes = sizeof(std::uint32_t)) {
     std::span<std::byte> slot;
     ASSERT_TRUE(comes([&] {
-      auto got = link.acquire();
+      auto got = link.out().acquire();
       EXPECT_TRUE(got) << got.error().text();
       if (got) slot = *got;
       return !got || !slot.empty();
@@ -61,11 +61,11 @@ class VerbsLink : public ::testing::Test {
     if (slot.empty()) return;
     std::fill_n(slot.begin(), bytes, static_cast<std::byte>(value));
     if (bytes >= sizeof value) std::memcpy(slot.data(), &value, sizeof value);
-    ASSERT_TRUE(link.commit(bytes));
+    ASSERT_TRUE(link.out().commit(bytes));
   }
   static void flush(Link& link) {
     ASSERT_TRUE(comes([&] {
-      auto all = link.flush();
+      auto all = link.out().flush();
       EXPECT_TRUE(all) << all.error().text();
       return !all || *all;
     }));
@@ -73,7 +73,7 @@ class VerbsLink : public ::testing::Test {
   static void expect_next(Link& link, std::uint32_t value, std::size_t bytes = sizeof(std::uint32_t)) {
     std::span<const std::byte> message;
     ASSERT_TRUE(comes([&] {
-      auto got = link.peek(bytes);
+      auto got = link.in().peek(bytes);
       EXPECT_TRUE(got) << got.error().text();
       if (got) message = *got;
       return !got || message.data() != nullptr;
@@ -83,13 +83,13 @@ class VerbsLink : public ::testing::Test {
     std::memcpy(&found, message.data(), sizeof found);
     EXPECT_EQ(found, value);
     for (std::size_t i = sizeof value; i < bytes; ++i) ASSERT_EQ(message[i], static_cast<std::byte>(value)) << i;
-    ASSERT_TRUE(link.release());
+    ASSERT_TRUE(link.in().release());
   }
   /// The error that the link comes to.
   static Error ends(Link& link) {
     Error error;
     EXPECT_TRUE(comes([&] {
-      auto got = link.peek(1);
+      auto got = link.in().peek(1);
       if (!got) error = got.error();
       return !got;
     }));

@@ -24,14 +24,14 @@ class VerbsInvite : public VerbsLink {
   }
   /// Receives the next message into `into`; it must hold `value` throughout.
   static void expect_landed(Link& link, std::span<std::byte> into, std::uint32_t value, std::size_t bytes) {
-    ASSERT_TRUE(comes([&] { return (*link.expect(bytes)).data() != nullptr; }));
+    ASSERT_TRUE(comes([&] { return (*link.in().expect(bytes)).data() != nullptr; }));
     ASSERT_TRUE(comes([&] {
-      auto here = link.land(0, into);
+      auto here = link.in().land(0, into);
       EXPECT_TRUE(here) << here.error().text();
       return !here || *here == into.size();
     }));
     for (std::size_t i = 4; i < into.size(); ++i) ASSERT_EQ(into[i], static_cast<std::byte>(value)) << i;
-    ASSERT_TRUE(link.release());
+    ASSERT_TRUE(link.in().release());
   }
 
   SegmentTable segments_;
@@ -42,12 +42,12 @@ class VerbsInvite : public VerbsLink {
 
 TEST_F(VerbsInvite, AnInvitedMessageIsWrittenInPlace) {
   LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-  ASSERT_EQ(pair.b.link->invite(0, block(0)), Invited::yes);
-  ASSERT_EQ(pair.b.link->invite(1, block(1).first(50'001)), Invited::yes);
-  EXPECT_EQ(pair.b.link->invite(1, block(2)), Invited::no) << "twice";
-  EXPECT_EQ(pair.b.link->invite(4, block(2)), Invited::later) << "beyond the ring";
+  ASSERT_EQ(pair.b.link->in().invite(0, block(0)), Invited::yes);
+  ASSERT_EQ(pair.b.link->in().invite(1, block(1).first(50'001)), Invited::yes);
+  EXPECT_EQ(pair.b.link->in().invite(1, block(2)), Invited::no) << "twice";
+  EXPECT_EQ(pair.b.link->in().invite(4, block(2)), Invited::later) << "beyond the ring";
   std::byte ordinary[1000];
-  EXPECT_EQ(pair.b.link->invite(2, ordinary), Invited::no) << "it may be unmapped at any time";
+  EXPECT_EQ(pair.b.link->in().invite(2, ordinary), Invited::no) << "it may be unmapped at any time";
   send(*pair.a.link, 3, block_bytes);
   send(*pair.a.link, 4, 50'064);  // with what pads it
   send(*pair.a.link, 5, 60'000);
@@ -55,8 +55,8 @@ TEST_F(VerbsInvite, AnInvitedMessageIsWrittenInPlace) {
   expect_landed(*pair.b.link, block(1).first(50'001), 4, 50'064);
   EXPECT_EQ(block(1)[50'001], std::byte{0});
   expect_landed(*pair.b.link, block(3).first(60'000), 5, 60'000);
-  EXPECT_EQ(pair.a.link->direct_messages(), 2u);
-  EXPECT_TRUE(comes([&] { return pair.b.link->closed(); }));
+  EXPECT_EQ(pair.a.link->out().direct_messages(), 2u);
+  EXPECT_TRUE(comes([&] { return pair.b.link->in().closed(); }));
 }
 
 TEST_F(VerbsInvite, InvitationsComeEarlyLateOrNever) {
@@ -78,16 +78,17 @@ TEST_F(VerbsInvite, InvitationsComeEarlyLateOrNever) {
             if (invited >= count || invited > taken + 6) break;
             const auto into = block(invited % 8);
             std::ranges::fill(into, std::byte{0xee});
-            was_invited[invited] = b.invite(invited - taken, into) == Invited::yes;
+            was_invited[invited] = b.in().invite(invited - taken, into) == Invited::yes;
             invited += was_invited[invited] ? 1 : 0;
             break;
           }
           case 1:
-            if (sent < count && !(*a.acquire()).empty()) send(a, static_cast<std::uint32_t>(sent++ % 200), block_bytes);
+            if (sent < count && !(*a.out().acquire()).empty())
+              send(a, static_cast<std::uint32_t>(sent++ % 200), block_bytes);
             break;
           case 2:
-            if (!(*b.acquire()).empty()) send(b, static_cast<std::uint32_t>(back++ % 100), 3000);
-            ASSERT_TRUE(b.flush());
+            if (!(*b.out().acquire()).empty()) send(b, static_cast<std::uint32_t>(back++ % 100), 3000);
+            ASSERT_TRUE(b.out().flush());
             break;
           case 3:
             if (back_taken < back) expect_next(a, static_cast<std::uint32_t>(back_taken++ % 100), 3000);
@@ -99,12 +100,12 @@ TEST_F(VerbsInvite, InvitationsComeEarlyLateOrNever) {
             open = false;
             ++taken;
         }
-        ASSERT_TRUE(a.flush());
+        ASSERT_TRUE(a.out().flush());
       }
-      EXPECT_TRUE(comes([&] { return b.closed(); }));
-      EXPECT_GT(a.direct_messages(), 20u);
-      EXPECT_LE(a.direct_messages(), static_cast<std::uint64_t>(std::ranges::count(was_invited, true)));
-      EXPECT_EQ(b.direct_messages(), 0u);
+      EXPECT_TRUE(comes([&] { return b.in().closed(); }));
+      EXPECT_GT(a.out().direct_messages(), 20u);
+      EXPECT_LE(a.out().direct_messages(), static_cast<std::uint64_t>(std::ranges::count(was_invited, true)));
+      EXPECT_EQ(b.out().direct_messages(), 0u);
     }
 }
 
@@ -112,49 +113,49 @@ TEST_F(VerbsInvite, WithoutWindowsNothingIsInvited) {
   ::setenv("FAKE_VERBS_WINDOWS", "0", 1);
   {
     LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-    EXPECT_EQ(pair.b.link->invite(0, block(0)), Invited::no);
+    EXPECT_EQ(pair.b.link->in().invite(0, block(0)), Invited::no);
   }
   ::unsetenv("FAKE_VERBS_WINDOWS");
   LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
   fault("alloc_mw:1:ENOMEM");
-  EXPECT_EQ(pair.b.link->invite(0, block(0)), Invited::no);
-  EXPECT_EQ(pair.b.link->invite(1, block(1)), Invited::no) << "it is asked for once";
+  EXPECT_EQ(pair.b.link->in().invite(0, block(0)), Invited::no);
+  EXPECT_EQ(pair.b.link->in().invite(1, block(1)), Invited::no) << "it is asked for once";
   send(*pair.a.link, 9, block_bytes);
   expect_landed(*pair.b.link, block(0), 9, block_bytes);
-  EXPECT_EQ(pair.a.link->direct_messages(), 0u);
+  EXPECT_EQ(pair.a.link->out().direct_messages(), 0u);
 }
 
 TEST_F(VerbsInvite, WindowsEndWithTheLinkOrItsStop) {
   const std::uint64_t before = live().windows;
   {
     LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-    ASSERT_EQ(pair.b.link->invite(0, block(0)), Invited::yes);
+    ASSERT_EQ(pair.b.link->in().invite(0, block(0)), Invited::yes);
     EXPECT_EQ(live().windows, before + 1);
     pair.b.link->stop();
     EXPECT_EQ(live().windows, before);
-    EXPECT_EQ(pair.b.link->invite(1, block(1)), Invited::no);
-    EXPECT_TRUE(pair.b.link->closed());
+    EXPECT_EQ(pair.b.link->in().invite(1, block(1)), Invited::no);
+    EXPECT_TRUE(pair.b.link->in().closed());
     send(*pair.a.link, 9, block_bytes);
-    (void)pair.a.link->flush();
+    (void)pair.a.link->out().flush();
     EXPECT_NE(ends(*pair.a.link).what.find("failed"), std::string::npos);
     EXPECT_EQ(block(0)[0], std::byte{0}) << "nothing is written after the stop";
   }
   {
     LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-    ASSERT_EQ(pair.b.link->invite(0, block(0)), Invited::yes);
+    ASSERT_EQ(pair.b.link->in().invite(0, block(0)), Invited::yes);
   }
   EXPECT_EQ(live().windows, before);
 }
 
 TEST_F(VerbsInvite, AMessageThatIsHereCanBeTakenAfterAFailure) {
   LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-  ASSERT_EQ(pair.b.link->invite(0, block(0)), Invited::yes);
+  ASSERT_EQ(pair.b.link->in().invite(0, block(0)), Invited::yes);
   send(*pair.a.link, 3, block_bytes);
   flush(*pair.a.link);
-  ASSERT_TRUE(comes([&] { return *pair.b.link->arrived(0, block_bytes) == block_bytes; }));
+  ASSERT_TRUE(comes([&] { return *pair.b.link->in().arrived(0, block_bytes) == block_bytes; }));
   pair.b.link->fail({.code = Code::remote, .what = "the connection breaks"});
   expect_landed(*pair.b.link, block(0), 3, block_bytes);
-  EXPECT_TRUE(pair.b.link->closed()) << "there are no windows any more";
+  EXPECT_TRUE(pair.b.link->in().closed()) << "there are no windows any more";
 }
 
 // ---- When memory can be written ----
@@ -259,14 +260,14 @@ TEST_F(VerbsInvite, AWindowIsForOneQueuePairOnly) {
 TEST_F(VerbsInvite, ADirectMessageThatWasNotInvitedEndsTheLink) {
   for (const bool invited : {false, true}) {
     LinkPair pair({.slots = 4, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-    ASSERT_TRUE(!invited || pair.a.link->invite(0, block(0).first(100)) == Invited::yes);
+    ASSERT_TRUE(!invited || pair.a.link->in().invite(0, block(0).first(100)) == Invited::yes);
     Completion completion{};
     completion.wr_id = std::uint64_t{1} << 31;
     completion.byte_len = 101;
     completion.immediate = __builtin_bswap32(Immediate{.direct = true}.pack());
     completion.wc_flags = with_immediate;
     pair.a.link->complete(completion);
-    const auto message = pair.a.link->peek(101);
+    const auto message = pair.a.link->in().peek(101);
     ASSERT_FALSE(message) << (invited ? "longer than the memory" : "no invitation");
     EXPECT_NE(message.error().what.find("cannot be"), std::string::npos) << message.error().text();
   }
@@ -282,21 +283,21 @@ TEST_F(VerbsInvite, AnInvitationThatCannotBeEndsTheLink) {
   };
   LinkPair pair({.slots = 4, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
   come(*pair.a.link, Immediate::messages - 1);
-  EXPECT_TRUE(pair.a.link->peek(10)) << "for a message that has left: too late";
+  EXPECT_TRUE(pair.a.link->in().peek(10)) << "for a message that has left: too late";
   come(*pair.a.link, 8);
-  EXPECT_FALSE(pair.a.link->peek(10)) << "beyond the ring";
+  EXPECT_FALSE(pair.a.link->in().peek(10)) << "beyond the ring";
   LinkPair other({.slots = 4, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
   come(*other.a.link, 0);
-  EXPECT_FALSE(other.a.link->peek(10)) << "for no bytes";
+  EXPECT_FALSE(other.a.link->in().peek(10)) << "for no bytes";
 }
 
 TEST_F(VerbsInvite, AMessageIsReceivedWhereItWasInvitedTo) {
   LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments_);
-  ASSERT_EQ(pair.b.link->invite(0, block(0)), Invited::yes);
+  ASSERT_EQ(pair.b.link->in().invite(0, block(0)), Invited::yes);
   send(*pair.a.link, 3, block_bytes);
   flush(*pair.a.link);
-  ASSERT_TRUE(comes([&] { return *pair.b.link->arrived(0, block_bytes) == block_bytes; }));
-  const auto elsewhere = pair.b.link->land(0, block(1));
+  ASSERT_TRUE(comes([&] { return *pair.b.link->in().arrived(0, block_bytes) == block_bytes; }));
+  const auto elsewhere = pair.b.link->in().land(0, block(1));
   ASSERT_FALSE(elsewhere);
   EXPECT_EQ(elsewhere.error().code, Code::internal);
 }

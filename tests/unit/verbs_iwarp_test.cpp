@@ -72,21 +72,21 @@ TEST_F(VerbsIwarp, TheEndThatListensSendsOnceItHasHeardOfTheOther) {
   const auto at = listens->listen({});
   ASSERT_TRUE(at && calls->call(*at, {}));
   ASSERT_TRUE(join(*listens, *calls));
-  const auto slot = listens->acquire();
+  const auto slot = listens->out().acquire();
   ASSERT_TRUE(slot && !slot->empty());
   std::memset(slot->data(), 5, 2000);
-  ASSERT_TRUE(listens->commit(2000));
-  const auto held = listens->flush();
+  ASSERT_TRUE(listens->out().commit(2000));
+  const auto held = listens->out().flush();
   ASSERT_TRUE(held) << held.error().text();
   EXPECT_FALSE(*held);
-  EXPECT_EQ(calls->peek(2000)->data(), nullptr);
+  EXPECT_EQ(calls->in().peek(2000)->data(), nullptr);
   ASSERT_TRUE(calls->probe());
   for (bool all = false; !all;) {
-    const auto flushed = listens->flush();
+    const auto flushed = listens->out().flush();
     ASSERT_TRUE(flushed) << flushed.error().text();
     all = *flushed;
   }
-  const auto message = calls->peek(2000);
+  const auto message = calls->in().peek(2000);
   ASSERT_TRUE(message) << message.error().text();
   ASSERT_EQ(message->size(), 2000u);
   EXPECT_EQ((*message)[1999], std::byte{5});
@@ -96,23 +96,23 @@ TEST_F(VerbsIwarp, ASlotIsFreeWhenThePeerSaysSo) {
   testing::LinkPair pair({.slots = 2, .slot_bytes = 4096});
   const std::byte* first = nullptr;
   for (int i = 0; i < 4; ++i) {
-    const auto slot = pair.a.link->acquire();
+    const auto slot = pair.a.link->out().acquire();
     ASSERT_TRUE(slot && !slot->empty()) << i;
     if (i == 0) first = slot->data();
     EXPECT_TRUE(i == 0 || slot->data() != first);
-    ASSERT_TRUE(pair.a.link->commit(3000));
-    ASSERT_TRUE(pair.a.link->flush());
+    ASSERT_TRUE(pair.a.link->out().commit(3000));
+    ASSERT_TRUE(pair.a.link->out().flush());
   }
   for (int look = 0; look < 100; ++look) {
-    const auto slot = pair.a.link->acquire();
+    const auto slot = pair.a.link->out().acquire();
     ASSERT_TRUE(slot && slot->empty());
   }
   for (int i = 0; i < 2; ++i) {
-    ASSERT_EQ(pair.b.link->peek(3000)->size(), 3000u);
-    ASSERT_TRUE(pair.b.link->release());
+    ASSERT_EQ(pair.b.link->in().peek(3000)->size(), 3000u);
+    ASSERT_TRUE(pair.b.link->in().release());
   }
   std::span<std::byte> slot;
-  for (int look = 0; look < 1000 && slot.empty(); ++look) slot = *pair.a.link->acquire();
+  for (int look = 0; look < 1000 && slot.empty(); ++look) slot = *pair.a.link->out().acquire();
   EXPECT_EQ(slot.data(), first);
 }
 

@@ -21,35 +21,35 @@ TEST_F(VerbsLink, SegmentsAreReadInPlaceAndKeptUntilThen) {
     LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments);
     for (std::uint32_t round = 0; round < 40; ++round) {
       std::span<std::byte> slot;
-      ASSERT_TRUE(comes([&] { return !(slot = *pair.a.link->acquire()).empty(); }));
+      ASSERT_TRUE(comes([&] { return !(slot = *pair.a.link->out().acquire()).empty(); }));
       const std::span block(memory + 1000 * round, 20'000);
-      ASSERT_TRUE(comes([&] { return pair.a.link->keep(block); }));
+      ASSERT_TRUE(comes([&] { return pair.a.link->out().keep(block); }));
       std::ranges::fill(block, static_cast<std::byte>(round));
-      EXPECT_FALSE(pair.a.link->offer(0, ordinary)) << "it may be unmapped at any time";
-      ASSERT_TRUE(pair.a.link->offer(30'000, block));
+      EXPECT_FALSE(pair.a.link->out().offer(0, ordinary)) << "it may be unmapped at any time";
+      ASSERT_TRUE(pair.a.link->out().offer(30'000, block));
       std::fill_n(slot.begin(), 30'000, std::byte{1});
       std::fill_n(slot.begin() + 30'000, 20'000, std::byte{99});  // not what is sent
       std::fill_n(slot.begin() + 50'000, 10'000, std::byte{2});
-      ASSERT_TRUE(pair.a.link->commit(60'000));
-      ASSERT_TRUE(comes([&] { return pair.a.link->keep(block); }));
+      ASSERT_TRUE(pair.a.link->out().commit(60'000));
+      ASSERT_TRUE(comes([&] { return pair.a.link->out().keep(block); }));
       std::ranges::fill(block, std::byte{77});  // the device has read it
       std::span<const std::byte> message;
-      ASSERT_TRUE(comes([&] { return (message = *pair.b.link->peek(60'000)).data() != nullptr; }));
+      ASSERT_TRUE(comes([&] { return (message = *pair.b.link->in().peek(60'000)).data() != nullptr; }));
       const auto holds = [&](std::size_t from, std::size_t to, std::uint32_t value) {
         return std::all_of(message.begin() + static_cast<std::ptrdiff_t>(from),
                            message.begin() + static_cast<std::ptrdiff_t>(to),
                            [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
       };
       EXPECT_TRUE(holds(0, 30'000, 1) && holds(30'000, 50'000, round) && holds(50'000, 60'000, 2)) << round;
-      ASSERT_TRUE(pair.b.link->release());
+      ASSERT_TRUE(pair.b.link->in().release());
       if (HasFailure()) return;
     }
     flush(*pair.a.link);
     const std::uint64_t with = live().registered_bytes;
     ASSERT_TRUE(segments.free(memory));
     std::byte* const other = *segments.allocate(1 << 20, true);  // often at the same address
-    ASSERT_FALSE((*pair.a.link->acquire()).empty());
-    ASSERT_TRUE(pair.a.link->offer(0, {other, 10'000}));
+    ASSERT_FALSE((*pair.a.link->out().acquire()).empty());
+    ASSERT_TRUE(pair.a.link->out().offer(0, {other, 10'000}));
     EXPECT_EQ(live().registered_bytes, with) << "the old pages are no longer held";
     ASSERT_TRUE(segments.free(other));
   }
@@ -61,29 +61,29 @@ TEST_F(VerbsLink, RegisteredRangesAreUsedUntilTheyAreRemoved) {
   std::vector<std::byte> memory(60'000, std::byte{7});
   const std::span<const std::byte> block(memory.data() + 100, 20'000);
   LinkPair pair({.slots = 2, .slot_bytes = 100'000}, {.inline_bytes = 64}, &segments, ranges);
-  ASSERT_FALSE((*pair.a.link->acquire()).empty());
-  EXPECT_FALSE(pair.a.link->offer(0, block));
+  ASSERT_FALSE((*pair.a.link->out().acquire()).empty());
+  EXPECT_FALSE(pair.a.link->out().offer(0, block));
   const std::uint64_t before = live().regions;
   const std::uint64_t part = ranges->add({memory.data() + 50, 1000}), whole = ranges->add({memory.data(), 50'000});
-  EXPECT_FALSE(pair.a.link->offer(0, {memory.data() + 40'000, 20'000})) << "part of it is not registered";
-  ASSERT_TRUE(pair.a.link->offer(0, block));
+  EXPECT_FALSE(pair.a.link->out().offer(0, {memory.data() + 40'000, 20'000})) << "part of it is not registered";
+  ASSERT_TRUE(pair.a.link->out().offer(0, block));
   EXPECT_EQ(live().regions, before + 1);
-  EXPECT_EQ(pair.b.link->invite(0, std::span(memory).subspan(25'000, 20'000)), Invited::yes);
-  ASSERT_TRUE(pair.a.link->commit(20'000));
+  EXPECT_EQ(pair.b.link->in().invite(0, std::span(memory).subspan(25'000, 20'000)), Invited::yes);
+  ASSERT_TRUE(pair.a.link->out().commit(20'000));
   std::span<const std::byte> message;
-  ASSERT_TRUE(comes([&] { return (message = *pair.b.link->expect(20'000)).data() != nullptr; }));
+  ASSERT_TRUE(comes([&] { return (message = *pair.b.link->in().expect(20'000)).data() != nullptr; }));
   const std::span into(memory.data() + 25'000, 20'000);
-  ASSERT_TRUE(comes([&] { return *pair.b.link->land(0, into) == into.size(); }));
+  ASSERT_TRUE(comes([&] { return *pair.b.link->in().land(0, into) == into.size(); }));
   EXPECT_EQ(std::ranges::count(into, std::byte{7}), 20'000);
-  ASSERT_TRUE(pair.b.link->release());
-  ASSERT_TRUE(comes([&] { return pair.b.link->closed(); }));
+  ASSERT_TRUE(pair.b.link->in().release());
+  ASSERT_TRUE(comes([&] { return pair.b.link->in().closed(); }));
   flush(*pair.a.link);
   EXPECT_TRUE(ranges->remove(whole));
   EXPECT_FALSE(ranges->remove(whole));
-  ASSERT_FALSE((*pair.a.link->acquire()).empty());
-  EXPECT_FALSE(pair.a.link->offer(0, block)) << "it may be unmapped now";
+  ASSERT_FALSE((*pair.a.link->out().acquire()).empty());
+  EXPECT_FALSE(pair.a.link->out().offer(0, block)) << "it may be unmapped now";
   EXPECT_EQ(live().regions, before + 1) << "of the other end";
-  EXPECT_EQ(pair.b.link->invite(0, into), Invited::no);
+  EXPECT_EQ(pair.b.link->in().invite(0, into), Invited::no);
   EXPECT_EQ(live().regions, before);
   EXPECT_TRUE(ranges->remove(part));
 }
@@ -92,12 +92,12 @@ TEST_F(VerbsLink, AChangeBeforeTheMessageLeavesIsCopiedFirst) {
   SegmentTable segments;
   std::byte* const memory = *segments.allocate(1 << 16, true);
   LinkPair pair({.slots = 2, .slot_bytes = 50'000}, {.inline_bytes = 64}, &segments);
-  ASSERT_FALSE((*pair.a.link->acquire()).empty());
+  ASSERT_FALSE((*pair.a.link->out().acquire()).empty());
   std::fill_n(memory, 20'000, std::byte{7});
-  ASSERT_TRUE(pair.a.link->offer(0, {memory, 20'000}));
-  ASSERT_TRUE(pair.a.link->keep({memory + 500, 10}));
+  ASSERT_TRUE(pair.a.link->out().offer(0, {memory, 20'000}));
+  ASSERT_TRUE(pair.a.link->out().keep({memory + 500, 10}));
   std::fill_n(memory, 20'000, std::byte{8});
-  ASSERT_TRUE(pair.a.link->commit(20'000));
+  ASSERT_TRUE(pair.a.link->out().commit(20'000));
   flush(*pair.a.link);
   expect_next(*pair.b.link, 0x07070707, 20'000);
 }
@@ -109,19 +109,19 @@ TEST_F(VerbsLink, WhatChangesAfterAStopIsNotSent) {
   std::byte* const memory = *segments.allocate(1 << 16, true);
   for (int round = 0; round < 20; ++round) {
     LinkPair pair({.slots = 2, .slot_bytes = 50'000}, {.inline_bytes = 64}, &segments);
-    ASSERT_FALSE((*pair.a.link->acquire()).empty());
+    ASSERT_FALSE((*pair.a.link->out().acquire()).empty());
     std::fill_n(memory, 20'000, std::byte{7});
-    ASSERT_TRUE(pair.a.link->offer(0, {memory, 20'000}));
-    ASSERT_TRUE(pair.a.link->commit(20'000));
-    ASSERT_TRUE(pair.a.link->flush());
+    ASSERT_TRUE(pair.a.link->out().offer(0, {memory, 20'000}));
+    ASSERT_TRUE(pair.a.link->out().commit(20'000));
+    ASSERT_TRUE(pair.a.link->out().flush());
     pair.a.link->stop();
     std::fill_n(memory, 20'000, std::byte{8});
     std::span<const std::byte> message;
     for (const std::int64_t end = real_system().now_ns() + late_ns;
          message.data() == nullptr && real_system().now_ns() < end;)
-      if (auto got = pair.b.link->peek(20'000)) message = *got;
+      if (auto got = pair.b.link->in().peek(20'000)) message = *got;
     EXPECT_EQ(std::ranges::count(message, std::byte{8}), 0) << "round " << round;
-    EXPECT_FALSE(pair.a.link->acquire()) << "nothing leaves a link that was stopped";
+    EXPECT_FALSE(pair.a.link->out().acquire()) << "nothing leaves a link that was stopped";
   }
 }
 
@@ -139,10 +139,10 @@ TEST_F(VerbsLink, AKeyOfAnotherCommunicatorIsRefused) {
   ASSERT_TRUE((*thief)->connect(forged));
   ASSERT_TRUE((*victim)->connect((*thief)->address()));
   send(**thief, 5, 3000);
-  (void)(*thief)->flush();
+  (void)(*thief)->out().flush();
   const Error error = ends(**thief);
   EXPECT_NE(error.what.find("status 10)"), std::string::npos) << error.text();
-  EXPECT_EQ((*other.b.link->peek(3000)).data(), nullptr);
+  EXPECT_EQ((*other.b.link->in().peek(3000)).data(), nullptr);
 }
 
 TEST_F(VerbsLink, WritesOutsideTheRingAreRefused) {
@@ -154,7 +154,7 @@ TEST_F(VerbsLink, WritesOutsideTheRingAreRefused) {
   ASSERT_TRUE((*a)->connect(forged));
   ASSERT_TRUE((*b)->connect((*a)->address()));
   send(**a, 5, 3000);
-  (void)(*a)->flush();
+  (void)(*a)->out().flush();
   EXPECT_NE(ends(**a).what.find("status 10)"), std::string::npos);
 }
 
@@ -191,7 +191,7 @@ TEST_F(VerbsLink, ImmediatesThatCannotBeEndTheLink) {
       completion.wc_flags = with_immediate;
       pair.a.link->complete(completion);
     }
-    const auto message = pair.a.link->peek(10);
+    const auto message = pair.a.link->in().peek(10);
     ASSERT_FALSE(message) << one.name;
     EXPECT_NE(message.error().what.find("cannot be"), std::string::npos) << message.error().text();
   }

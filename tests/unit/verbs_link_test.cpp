@@ -24,8 +24,8 @@ TEST_F(VerbsLink, CreditsTravelWithTheMessagesOfTheOtherDirection) {
     expect_next(*pair.a.link, i + 1);
     if (HasFailure()) return;
   }
-  EXPECT_EQ(pair.a.link->credit_messages(), 0u);
-  EXPECT_EQ(pair.b.link->credit_messages(), 0u);
+  EXPECT_EQ(pair.a.link->in().credit_messages(), 0u);
+  EXPECT_EQ(pair.b.link->in().credit_messages(), 0u);
 }
 
 TEST_F(VerbsLink, ARankThatOnlyReceivesReportsByHalfOfTheRing) {
@@ -36,7 +36,7 @@ TEST_F(VerbsLink, ARankThatOnlyReceivesReportsByHalfOfTheRing) {
     expect_next(*pair.b.link, i);
     if (HasFailure()) return;
   }
-  EXPECT_EQ(pair.b.link->credit_messages(), 250u);
+  EXPECT_EQ(pair.b.link->in().credit_messages(), 250u);
 }
 
 TEST_F(VerbsLink, ThePlansSlotsAreThereWhateverIsNotYetReported) {
@@ -80,23 +80,23 @@ TEST_F(VerbsLink, SmallAndLongMessagesMixInAnyWay) {
       for (std::uint32_t i = 0; i < 2000;) {
         ASSERT_LT(real_system().now_ns(), end)
             << "stuck at message " << i << ", " << sent.size() << " under way, " << slots << " slots, seed " << seed;
-        const auto slot = random() % 3 != 0 ? *pair.a.link->acquire() : std::span<std::byte>();
+        const auto slot = random() % 3 != 0 ? *pair.a.link->out().acquire() : std::span<std::byte>();
         if (!slot.empty()) {
           const std::size_t bytes = random() % 5 == 0 ? random() % 5000 : random() % 70;
           std::fill_n(slot.begin(), bytes, static_cast<std::byte>(i));
-          ASSERT_TRUE(pair.a.link->commit(bytes));
+          ASSERT_TRUE(pair.a.link->out().commit(bytes));
           sent.emplace_back(i++, bytes);
         } else if (random() % 2 == 0) {
-          ASSERT_TRUE(pair.a.link->flush());
+          ASSERT_TRUE(pair.a.link->out().flush());
         } else if (!sent.empty()) {
           const auto [value, bytes] = sent.front();
-          const auto message = random() % 2 == 0 ? *pair.b.link->peek(bytes) : *pair.b.link->expect(bytes);
-          if (message.data() == nullptr || *pair.b.link->arrived(0, bytes) < bytes) continue;
+          const auto message = random() % 2 == 0 ? *pair.b.link->in().peek(bytes) : *pair.b.link->in().expect(bytes);
+          if (message.data() == nullptr || *pair.b.link->in().arrived(0, bytes) < bytes) continue;
           ASSERT_EQ(message.size(), bytes);
           ASSERT_TRUE(std::ranges::all_of(
               message, [wanted = value](std::byte byte) { return byte == static_cast<std::byte>(wanted); }))
               << "message " << value;
-          ASSERT_TRUE(pair.b.link->release());
+          ASSERT_TRUE(pair.b.link->in().release());
           sent.pop_front();
         }
       }
@@ -140,11 +140,11 @@ TEST_F(VerbsLink, ASleeperIsWokenByEachMessage) {
   });
   for (std::uint32_t i = 0; i < count && !HasFailure(); ++i) {
     for (;;) {
-      auto message = pair.b.link->peek(sizeof i);
+      auto message = pair.b.link->in().peek(sizeof i);
       ASSERT_TRUE(message) << message.error().text();
       if (message->data() != nullptr) break;
       std::vector<PollItem> items;
-      pair.b.link->poll_set_to_receive(items);
+      pair.b.link->in().poll_set(items);
       const std::int64_t began = real_system().now_ns();
       real_system().poll(items, patience_ns);
       ASSERT_LT(real_system().now_ns() - began, patience_ns) << "nothing woke it";
@@ -176,16 +176,16 @@ TEST_F(VerbsLink, EveryStatusIsAnErrorThatNamesDevicePortStatusAndPeer) {
     LinkPair pair({.slots = 4, .slot_bytes = 4096});
     fault(("status:1:" + std::to_string(status)).c_str());
     send(*pair.a.link, 1, 3000);
-    (void)pair.a.link->flush();
+    (void)pair.a.link->out().flush();
     const Error error = ends(*pair.a.link);
     EXPECT_EQ(error.code, Code::remote) << error.text();
     EXPECT_EQ(error.peer, 1);
     for (const std::string& part :
          {std::string("rank 1"), std::string("fake0 port 1"), "status " + std::to_string(status) + ")"})
       EXPECT_NE(error.what.find(part), std::string::npos) << error.text();
-    EXPECT_FALSE(pair.a.link->acquire());
-    EXPECT_FALSE(pair.a.link->flush());
-    EXPECT_FALSE(pair.a.link->peek(1));
+    EXPECT_FALSE(pair.a.link->out().acquire());
+    EXPECT_FALSE(pair.a.link->out().flush());
+    EXPECT_FALSE(pair.a.link->in().peek(1));
   }
 }
 
@@ -196,11 +196,11 @@ TEST_F(VerbsLink, AFailureInTheMidstOfAMessageIsAnError) {
     LinkPair pair({.slots = 2, .slot_bytes = bytes});
     fault(pair.a.link->iwarp() ? "status:3:12" : "status:2:12");  // the second piece; iWARP has two requests for each
     send(*pair.a.link, 1, bytes);
-    (void)pair.a.link->flush();
+    (void)pair.a.link->out().flush();
     (void)ends(*pair.a.link);
     std::vector<std::byte> into(bytes);
-    const auto ask = [&] { return lands ? pair.b.link->land(0, into) : pair.b.link->arrived(0, bytes); };
-    ASSERT_TRUE(pair.b.link->expect(bytes));
+    const auto ask = [&] { return lands ? pair.b.link->in().land(0, into) : pair.b.link->in().arrived(0, bytes); };
+    ASSERT_TRUE(pair.b.link->in().expect(bytes));
     const auto part = ask();
     ASSERT_TRUE(part) << part.error().text();
     ASSERT_GT(*part, 0u);
@@ -240,7 +240,7 @@ TEST_F(VerbsLink, APeerThatIsGoneIsAnError) {
   LinkPair pair({.slots = 4, .slot_bytes = 4096});
   pair.b.link.reset();
   send(*pair.a.link, 1, 3000);
-  (void)pair.a.link->flush();
+  (void)pair.a.link->out().flush();
   const Error error = ends(*pair.a.link);
   EXPECT_NE(error.what.find("rank 1"), std::string::npos) << error.text();
 }

@@ -56,33 +56,33 @@ constexpr int rounds = 2'000;
 bool exchange(LinkPair& pair, std::span<std::byte> from, std::span<std::byte> into) {
   for (Link* const link : {pair.a.link.get(), pair.b.link.get()}) {
     Link& other = link == pair.a.link.get() ? *pair.b.link : *pair.a.link;
-    while (other.invite(3, into) == Invited::later) continue;
+    while (other.in().invite(3, into) == Invited::later) continue;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{3000}, from.size()}) {
       for (;;) {
-        auto slot = link->acquire();
+        auto slot = link->out().acquire();
         if (!slot) return false;
         if (!slot->empty()) break;
       }
-      if (bytes == from.size() && !link->offer(0, from)) return false;
-      if (!link->commit(bytes)) return false;
+      if (bytes == from.size() && !link->out().offer(0, from)) return false;
+      if (!link->out().commit(bytes)) return false;
     }
     for (;;) {
-      auto left = link->flush();
+      auto left = link->out().flush();
       if (!left) return false;
       if (*left) break;
     }
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{3000}, from.size()}) {
       for (;;) {
-        auto here = other.expect(bytes);
+        auto here = other.in().expect(bytes);
         if (!here) return false;
         if (here->data() != nullptr) break;
       }
       for (std::size_t done = 0; bytes > 64 && done < bytes;) {
-        auto here = bytes == into.size() ? other.land(0, into) : other.arrived(0, bytes);
+        auto here = bytes == into.size() ? other.in().land(0, into) : other.in().arrived(0, bytes);
         if (!here) return false;
         done = *here;
       }
-      if (!other.release()) return false;
+      if (!other.in().release()) return false;
     }
   }
   return true;
@@ -117,13 +117,13 @@ class VerbsPath : public VerbsLink {
 
 TEST_F(VerbsPath, NothingIsAllocated) {
   ASSERT_TRUE(warm_);
-  const std::uint64_t before = allocations, direct = pair_.a.link->direct_messages();
+  const std::uint64_t before = allocations, direct = pair_.a.link->out().direct_messages();
   bool good = true;
   for (int i = 0; i < rounds && good; ++i) good = exchange(pair_, from(), into());
   const std::uint64_t after = allocations;
   EXPECT_TRUE(good);
   EXPECT_EQ(after, before);
-  EXPECT_EQ(pair_.a.link->direct_messages() - direct, static_cast<std::uint64_t>(rounds));
+  EXPECT_EQ(pair_.a.link->out().direct_messages() - direct, static_cast<std::uint64_t>(rounds));
 }
 
 TEST_F(VerbsPath, TheKernelIsNotCalled) {

@@ -1,6 +1,7 @@
 #include "transport/verbs/link.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -9,154 +10,99 @@
 namespace tutti::verbs {
 namespace {
 
-/// Smaller pieces cost more than they save.
-constexpr std::size_t piece_bytes_min = 16 * 1024;
+std::uint32_t host_order(std::uint32_t value) {
+  return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
+}
 
 }  // namespace
 
-std::size_t LinkShape::piece_bytes() const {
-  const std::size_t quarter = (slot_bytes + 3) / 4;
-  return std::max(piece_bytes_min, (quarter + 63) / 64 * 64);
-}
-
-std::uint32_t LinkShape::pieces(std::size_t bytes) const {
-  return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + piece_bytes() - 1) / piece_bytes());
-}
-
-std::uint32_t LinkShape::sends() const {
-  return ring_slots() * (pieces(slot_bytes) + invitation_sends) + credit_sends;
-}
-
-std::uint32_t LinkShape::receives() const {
-  return ring_slots() * (pieces(slot_bytes) + invitation_receives) + credit_receives;
-}
-
-Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer, std::string peer_name)
-    : endpoint_(std::move(endpoint)),
-      shape_(shape),
-      peer_(peer),
-      peer_name_(std::move(peer_name)),
-      // With iWARP a device may still read a slot after its completion, so slots are free when the peer says so.
-      sending_(endpoint_->port.iwarp ? shape.ring_slots() : static_cast<std::size_t>(shape.slots)),
-      peer_invitations_(shape.ring_slots()),
-      arriving_(shape.ring_slots()) {}
+Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, Owner peer, RegisteredMemory ring,
+           RegisteredMemory slots)
+    : ring_(std::move(ring)),
+      slots_(std::move(slots)),
+      queues_(std::move(endpoint), shape, std::move(peer)),
+      out_(queues_, shape, slots_, ring_.data()),
+      in_(queues_, out_, shape, ring_.data()) {}
 
 Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,
                                          const QueueShape& queues, int peer, std::string peer_name) {
-  std::shared_ptr<Link> link(new Link(std::move(endpoint), shape, peer, std::move(peer_name)));
-  TUTTI_TRY(link->create(queues));
+  assert(shape.pieces(shape.slot_bytes) <= Immediate::pieces_max && shape.ring_slots() <= Immediate::credits_max);
+  auto ring = TUTTI_TRY(
+      RegisteredMemory::make(endpoint, shape.ring_bytes(), access_flag::local_write | access_flag::remote_write));
+  // With iWARP a device may still read a slot after its completion, so slots are free when the peer says so.
+  const auto sends = endpoint->port.iwarp ? shape.ring_slots() : static_cast<std::size_t>(shape.slots);
+  auto slots = TUTTI_TRY(RegisteredMemory::make(endpoint, sends * shape.slot_bytes, access_flag::local_write));
+  std::shared_ptr<Link> link(new Link(std::move(endpoint), shape, {.rank = peer, .name = std::move(peer_name)},
+                                      std::move(ring), std::move(slots)));
+  link->sink_ = TUTTI_TRY(link->queues_.endpoint().attach(link.get()));
+  TUTTI_TRY(link->queues_.create(queues, *link->sink_));
   return link;
 }
 
-Result<void> Link::create(const QueueShape& queues) {
-  assert(shape_.pieces(shape_.slot_bytes) <= Immediate::pieces_max && shape_.ring_slots() <= Immediate::credits_max);
-  const std::size_t invitations = static_cast<std::size_t>(shape_.queue_pairs) * sizeof(Destination);
-  ring_ = TUTTI_TRY(RegisteredMemory::make(endpoint_, shape_.ring_slots() * (shape_.slot_bytes + invitations),
-                                           access_flag::local_write | access_flag::remote_write));
-  auto slots =
-      TUTTI_TRY(RegisteredMemory::make(endpoint_, sending_.size() * shape_.slot_bytes, access_flag::local_write));
-  slots_ = std::move(slots);
-  sink_ = TUTTI_TRY(endpoint_->attach(this));
-  QueueShape all = queues;
-  all.sends = shape_.sends();
-  all.receives = shape_.receives();
-  for (int i = 0; i < shape_.queue_pairs; ++i) {
-    auto pair = TUTTI_TRY(QueuePair::create(endpoint_, all, *sink_, static_cast<std::uint32_t>(i)));
-    queues_.push_back(std::move(pair));
-  }
-  invitations_.resize(std::size_t{2} * shape_.ring_slots());
-  invites_ = endpoint_->windows() && queues_.front()->inline_bytes() >= sizeof(Destination);
-  return {};
-}
-
 Link::~Link() {
-  if (sink_) endpoint_->detach(*sink_);
-}
-
-LinkAddress Link::address() const {
-  const Port& port = endpoint_->port;
-  LinkAddress address{
-      .shape = shape_,
-      .port = {.link_layer = port.link_layer, .iwarp = port.iwarp, .lid = port.lid, .mtu = port.mtu, .gid = port.gid},
-      .ring = ring_->address(),
-      .rkey = ring_->rkey()};
-  for (std::size_t i = 0; i < queues_.size(); ++i) address.queues[i] = queues_[i]->address();
-  return address;
-}
-
-Result<void> Link::connect(const LinkAddress& peer) {
-  if (!(peer.shape == shape_))
-    return Error{.code = Code::remote, .what = fmt::format("{} has slots of another shape", peer_name_)};
-  if (peer.port.link_layer != endpoint_->port.link_layer || peer.port.iwarp != endpoint_->port.iwarp)
-    return Error{.code = Code::remote,
-                 .what = fmt::format("{} is on a fabric of another kind (InfiniBand, RoCE or iWARP)", peer_name_)};
-  to_ = peer;
-  if (endpoint_->port.iwarp) return {};
-  for (std::size_t i = 0; i < queues_.size(); ++i) TUTTI_TRY(queues_[i]->connect(peer.queues[i], peer.port));
-  return {};
+  if (sink_) queues_.endpoint().detach(*sink_);
 }
 
 Result<CmAddress> Link::listen(const CmToken& token) {
-  QueuePair& queue = *queues_.front();
-  cm_ = TUTTI_TRY(CmConnection::listen(endpoint_->port, queue.address().number, token));
+  QueuePair& queue = *queues_.all().front();
+  cm_ = TUTTI_TRY(CmConnection::listen(queues_.endpoint().port, queue.address().number, token));
   queue.wait_to_be_addressed();
   return cm_->address();
 }
 
 Result<void> Link::call(const CmAddress& peer, const CmToken& token) {
-  cm_ = TUTTI_TRY(CmConnection::connect(endpoint_->port, queues_.front()->address().number, token, peer));
+  const std::uint32_t queue = queues_.all().front()->address().number;
+  cm_ = TUTTI_TRY(CmConnection::connect(queues_.endpoint().port, queue, token, peer));
   return {};
 }
 
 Result<void> Link::probe() {
-  for (auto& queue : queues_) {
-    queue->add({.memory = {},
-                .remote_address = to_.ring,
-                .rkey = to_.rkey,
-                .immediate = Immediate{.credit_only = true}.pack()});
+  const Destination to = queues_.in_ring(0);
+  for (auto& queue : queues_.all()) {
+    queues_.add(*queue, {.memory = {}, .remote_address = to.address, .rkey = to.key}, {.credit_only = true});
     TUTTI_TRY(queue->post());
   }
   return {};
 }
 
 Result<bool> Link::probed() {
-  endpoint_->poll();
-  if (error_) return *error_;
-  return std::ranges::all_of(queues_, [](const auto& queue) { return queue->completed() == queue->added(); });
-}
-
-/// The end whose own port says that it is down is the one to look at.
-Error Link::broken(std::string why) const {
-  if (const auto trouble = endpoint_->port.trouble())
-    return {.code = Code::remote,
-            .what = fmt::format("{}: its RDMA port {} is {}, so the connection to {} failed: {}", endpoint_->owner.name,
-                                endpoint_->port.text(), *trouble, peer_name_, why),
-            .peer = endpoint_->owner.rank};
-  return {.code = Code::remote,
-          .what = fmt::format("the RDMA connection to {} over {} failed: {}", peer_name_, endpoint_->port.text(), why),
-          .peer = peer_};
-}
-
-/// What this end's own device does not take is no fault of the peer's. With iWARP a request is refused also when the
-/// connection has ended.
-Error Link::refused_here(const Error& error) const {
-  if (endpoint_->port.iwarp) return broken(error.text());
-  return {.code = Code::system,
-          .what = fmt::format("{}: {}", endpoint_->owner.name, error.what),
-          .sys_errno = error.sys_errno,
-          .peer = endpoint_->owner.rank};
+  queues_.endpoint().poll();
+  if (queues_.error()) return *queues_.error();
+  return std::ranges::all_of(queues_.all(), [](const auto& queue) { return queue->completed() == queue->added(); });
 }
 
 void Link::stop() {
-  fail({.code = Code::remote, .what = "the RDMA connection was stopped", .peer = peer_});
+  fail({.code = Code::remote, .what = "the RDMA connection was stopped", .peer = queues_.peer().rank});
 }
 
-/// Nothing arrives or leaves afterwards: the memory may be used again.
-void Link::fail(const Error& error) {
-  if (error_) return;
-  error_ = error;
-  for (auto& queue : queues_) queue->stop();
-  for (Invitation& invitation : invitations_) invitation.window.reset();
+void Link::complete(const Completion& completion) {
+  const WorkWord word{static_cast<std::uint32_t>(completion.wr_id)};
+  if (completion.status != Status::success) {
+    if (completion.status != Status::flushed || !queues_.error())
+      fail(queues_.broken(fmt::format(
+          "{} (status {}){}", text(*queues_.endpoint().port.device->library, completion.status),
+          static_cast<int>(completion.status),
+          completion.status == Status::window_bind_error ? "; TUTTI_IB_MEMORY_WINDOWS=0 does without memory windows"
+                                                         : "")));
+    return;
+  }
+  if (queues_.error() || word.queue() >= queues_.all().size()) return;
+  QueuePair& queue = *queues_.all()[word.queue()];
+  if (!word.is_receive()) return queue.complete(word);
+  receive(queue.used_receive(completion));
+}
+
+/// All numbers are the peer's: checked before they are used.
+void Link::receive(const Completion& completion) {
+  const Immediate immediate = Immediate::unpack(host_order(completion.immediate));
+  const bool right = (completion.wc_flags & with_immediate) != 0 && out_.may_be_freed(immediate.credits) &&
+                     (immediate.is_invitation() ? out_.take_invitation(immediate.message)
+                                                : immediate.credit_only || in_.place(immediate, completion.byte_len));
+  if (!right) return fail(queues_.broken("a message came that cannot be"));
+  out_.free(immediate.credits);
+  in_.grant();
+  // Credits alone are the only writes that no message of this direction must follow.
+  if (immediate.credit_only && !immediate.packed) (void)queues_.post_receives();
 }
 
 }  // namespace tutti::verbs
