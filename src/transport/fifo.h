@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -170,6 +171,11 @@ class Receiver {
   /// none for transports that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
+
+/// Whether a change of `b` may change what was offered of `a`.
+inline bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
+}
 
 /// See Offering::keep.
 inline bool kept(Sender& sender, std::span<const std::byte> memory) {

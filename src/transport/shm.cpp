@@ -1,10 +1,8 @@
 #include "transport/shm.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,10 +22,6 @@ constexpr std::size_t pieces_max = 32;  // of a slot: bits of SlotHead::offers
 std::uint32_t piece_bit(std::size_t at, std::size_t slot_bytes) {
   const std::size_t piece_bytes = (slot_bytes + pieces_max - 1) / pieces_max;
   return std::uint32_t{1} << at / piece_bytes;
-}
-
-bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
 }
 
 }  // namespace
@@ -67,7 +61,7 @@ Result<void> ShmSender::commit(std::size_t bytes) {
   assert(bytes <= slot_bytes_ && sent_ - freed_seen_ < slots_);
   SlotHead& head = theirs_.slot_head(channel_, rank_, sent_);
   std::atomic_ref(head.bytes).store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
-  std::atomic_ref(head.offers).store(std::exchange(pieces_, 0), std::memory_order_relaxed);
+  std::atomic_ref(head.offers).store(offers_.commit(), std::memory_order_relaxed);
   std::atomic_ref(head.wanted).store(0, std::memory_order_relaxed);
   filled_->store(++sent_);
   doorbell_->ring(system_, oversubscribed_);
@@ -76,48 +70,34 @@ Result<void> ShmSender::commit(std::size_t bytes) {
 
 bool ShmSender::offer(std::size_t at, std::span<const std::byte> memory) {
   assert(at + memory.size() <= slot_bytes_);
-  const auto known =
-      std::ranges::find_if(offered_, [&](const Offered& one) { return one.message == sent_ && one.at == at; });
-  const bool again = known != offered_.end();
-  const std::uint32_t bit = piece_bit(at, slot_bytes_);
-  if (again) {
-    pieces_ &= ~bit;
-    offered_.erase(known);
-  }
-  if (memory_ == nullptr || memory.size() < sizeof(Offer) || (pieces_ & bit) != 0) return false;
+  const std::uint32_t piece = piece_bit(at, slot_bytes_);
+  offers_.take_back(sent_, at, piece);
+  if (memory_ == nullptr || memory.size() < sizeof(Offer) || offers_.hold(piece)) return false;
   auto offer = memory_->describe(peer_, memory);
   if (!offer) return false;
   offer->at = at;
   std::memcpy(theirs_.slot(channel_, rank_, sent_) + at, &*offer, sizeof *offer);
-  pieces_ |= bit;
-  offered_.push_back({.message = sent_, .at = at, .memory = memory});
+  offers_.add(sent_, at, memory, piece);
   return true;
 }
 
-void ShmSender::drop_read() {
-  std::erase_if(offered_, [this](const Offered& one) { return one.message < freed_seen_; });
-}
-
 bool ShmSender::keep(std::span<const std::byte> memory) {
-  const auto read = [this] {
-    if (!look()) return;
-    drop_read();
-    fill_wanted();
-  };
-  const auto meets = [&] {
-    return std::ranges::any_of(offered_, [&](const Offered& one) { return overlap(one.memory, memory); });
-  };
-  if (!meets()) return true;
-  read();
-  return !meets();
+  if (!offers_.overlap(memory)) return true;
+  if (look()) drop_read();
+  return !offers_.overlap(memory);
 }
 
 Result<bool> ShmSender::flush() {
-  if (offered_.empty()) return true;
+  if (offers_.empty()) return true;
   TUTTI_TRY(look());
   drop_read();
+  return offers_.empty();
+}
+
+/// Also puts into slots what the peer may not read.
+void ShmSender::drop_read() {
+  offers_.drop_before(freed_seen_);
   fill_wanted();
-  return offered_.empty();
 }
 
 Result<Settled> ShmSender::settled() {
@@ -134,12 +114,9 @@ bool ShmSender::is_wanted(std::uint64_t message) const {
 /// Puts blocks that were offered, but may not be read, where they would have been without the offer.
 void ShmSender::fill_wanted() {
   bool filled = false;
-  while (!offered_.empty() && offered_.front().message < sent_ && is_wanted(offered_.front().message)) {
-    const std::uint64_t message = offered_.front().message;
-    const auto next = std::ranges::find_if(offered_, [&](const Offered& one) { return one.message != message; });
-    for (auto one = offered_.begin(); one != next; ++one)
-      std::memcpy(theirs_.slot(channel_, rank_, message) + one->at, one->memory.data(), one->memory.size());
-    offered_.erase(offered_.begin(), next);
+  while (!offers_.empty() && offers_.oldest() < sent_ && is_wanted(offers_.oldest())) {
+    const std::uint64_t message = offers_.oldest();
+    offers_.fill_oldest(theirs_.slot(channel_, rank_, message));
     SlotHead& head = theirs_.slot_head(channel_, rank_, message);
     std::atomic_ref(head.offers).store(0, std::memory_order_release);
     std::atomic_ref(head.wanted).store(0, std::memory_order_relaxed);

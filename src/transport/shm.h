@@ -1,11 +1,10 @@
 // Fifos through slots in shared memory, for threads of one process and for processes of one host.
 #pragma once
 
-#include <vector>
-
 #include "base/system.h"
 #include "transport/fifo.h"
 #include "transport/offer.h"
+#include "transport/pending_offers.h"
 #include "transport/rank_area.h"
 
 namespace tutti {
@@ -39,12 +38,6 @@ class ShmSender final : public Sender, public Offering {
   bool is_wanted(std::uint64_t message) const;
   void fill_wanted();
 
-  struct Offered {
-    std::uint64_t message = 0;
-    std::size_t at = 0;
-    std::span<const std::byte> memory;
-  };
-
   System& system_;
   RankArea theirs_;
   int rank_;
@@ -60,8 +53,7 @@ class ShmSender final : public Sender, public Offering {
   // last value read from freed_: its cache line is read again only when this value does not suffice
   std::uint64_t freed_seen_ = 0;
   const OfferedMemory* memory_;
-  std::vector<Offered> offered_;  // of messages that the peer has not released, in order
-  std::uint32_t pieces_ = 0;      // of the acquired slot, which hold offers
+  PendingOffers offers_;
 };
 
 class ShmReceiver final : public Receiver, public Offers {

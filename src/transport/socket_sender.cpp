@@ -1,7 +1,6 @@
 // Messages that wait to be sent: slots in private memory, and each socket's position in them.
 #include <algorithm>
 #include <cassert>
-#include <functional>
 
 #include "transport/socket.h"
 
@@ -15,10 +14,6 @@ constexpr std::size_t send_at_once_bytes = 1 << 20;
 constexpr std::size_t send_bytes_max = 1 << 20;
 /// Limit of one message; further ones are copied into its slot.
 constexpr std::size_t offers_max = 32;
-
-bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
-}
 
 }  // namespace
 

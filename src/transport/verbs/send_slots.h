@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "transport/fifo.h"
 #include "transport/verbs/link_queues.h"
 
 namespace tutti::verbs {
@@ -17,11 +17,6 @@ class SendSlots {
     std::size_t at = 0;
     std::span<const std::byte> memory;
     std::uint32_t key = 0;
-
-    bool overlaps(std::span<const std::byte> other) const {
-      return std::less<>()(memory.data(), other.data() + other.size()) &&
-             std::less<>()(other.data(), memory.data() + memory.size());
-    }
   };
   struct Message {
     std::size_t bytes = 0;
@@ -46,12 +41,13 @@ class SendSlots {
     offers.insert(std::ranges::find_if(offers, [&](const Offer& other) { return other.at > offer.at; }), offer);
   }
   bool has_offers_in(std::uint64_t number, std::span<const std::byte> memory) const {
-    return std::ranges::any_of((*this)[number].offers, [&](const Offer& offer) { return offer.overlaps(memory); });
+    return std::ranges::any_of((*this)[number].offers,
+                               [&](const Offer& offer) { return overlap(offer.memory, memory); });
   }
   /// Copies what is offered of `memory` into the slot, so that it may change.
   void copy_offers_in(std::uint64_t number, std::span<const std::byte> memory) {
     std::erase_if((*this)[number].offers, [&](const Offer& offer) {
-      if (!offer.overlaps(memory)) return false;
+      if (!overlap(offer.memory, memory)) return false;
       std::ranges::copy(offer.memory, slot(number).data() + offer.at);
       return true;
     });
