@@ -1,5 +1,6 @@
 # How bytes move: flags, call descriptors, areas, segments, descriptors, fifos; within one process and between several.
-foreach(part flag call_descriptor rank_area segment adopted_memory free_memory fd_server fetch_segment send_requests link_parts pending_offers)
+foreach(part flag call_descriptor rank_area segment adopted_memory free_memory fd_server fetch_segment
+             pending_offers read_ahead send_requests link_parts)
   tutti_test(${part}_test SOURCES unit/${part}_test.cpp LIBS tutti_transport LABELS unit)
 endforeach()
 tutti_test(socket_test SOURCES unit/socket_test.cpp LIBS tutti_transport tutti_sim LABELS unit)

@@ -9,6 +9,7 @@
 
 #include "base/system.h"
 #include "transport/fifo.h"
+#include "transport/read_ahead.h"
 #include "transport/socket_stripes.h"
 
 namespace tutti {
@@ -149,15 +150,13 @@ class SocketReceiver final : public Receiver, public Landing {
   Result<bool> drained() override;
   Landing* landing() override { return this; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
-  void read_ahead(bool on) override { reads_ahead_ = on; }
+  void read_ahead(bool on) override { ahead_.turn(on); }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Coming coming() const override { return {.bytes = link_->received_bytes()}; }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:
-  static constexpr std::size_t ahead_bytes = 16 * 1024;
-
   Result<bool> open(std::size_t bytes);
   void begin(std::size_t bytes);
   Result<bool> take_ahead(std::size_t bytes);
@@ -168,7 +167,6 @@ class SocketReceiver final : public Receiver, public Landing {
   std::span<std::byte> place(std::size_t at, std::size_t bytes) const;
   void begin_landing(std::size_t at, std::span<std::byte> into);
   Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into, std::span<std::byte> trailer, bool& dry);
-  std::size_t take(std::span<std::byte> into);
 
   std::shared_ptr<SocketLink> link_;
   Trailers trailers_;
@@ -185,11 +183,7 @@ class SocketReceiver final : public Receiver, public Landing {
   std::size_t until_ = 0;               // the message has been asked for up to here
   std::size_t landing_at_ = 0;          // start of the part that lands in the caller's memory
   std::span<std::byte> landing_;
-  // Bytes that the first socket returned after the end of a small message.
-  std::unique_ptr<std::byte[]> ahead_;
-  std::size_t ahead_begin_ = 0;
-  std::size_t ahead_end_ = 0;
-  bool reads_ahead_ = true;
+  ReadAhead ahead_;  // of the first socket
 };
 
 }  // namespace tutti

@@ -15,8 +15,7 @@ SocketReceiver::SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slo
       slot_bytes_(slot_bytes),
       memory_(std::max<std::size_t>(slot_bytes, 1)),
       done_(link_->size()),
-      endings_(link_->size()),
-      ahead_(new std::byte[ahead_bytes]) {
+      endings_(link_->size()) {
   stripes_ = link_->stripes(0);
 }
 
@@ -65,14 +64,13 @@ void SocketReceiver::begin(std::size_t bytes) {
 /// True, and the message is open, if it arrived together with the one before: no system call is needed. This holds for
 /// most small messages that follow their call's signature.
 Result<bool> SocketReceiver::take_ahead(std::size_t bytes) {
-  const std::size_t here = ahead_end_ - ahead_begin_;
-  if (open_ || !complete_ || here < std::max<std::size_t>(bytes, 1) + trailer_bytes || bytes > slot_bytes_)
+  if (open_ || !complete_ || ahead_.size() < std::max<std::size_t>(bytes, 1) + trailer_bytes || bytes > slot_bytes_)
     return false;
   if (link_->stripes(bytes).striped()) return false;
   begin(bytes);
   landing_ = {};
-  take({memory_.data(), stripes_.bytes});
-  take(std::as_writable_bytes(std::span(&endings_.front(), 1)));
+  ahead_.take({memory_.data(), stripes_.bytes});
+  ahead_.take(std::as_writable_bytes(std::span(&endings_.front(), 1)));
   done_.front() = stripes_.carried(0);
   until_ = stripes_.bytes;
   complete_ = true;
@@ -85,14 +83,6 @@ Result<void> SocketReceiver::check_trailer(std::size_t socket) const {
   const std::uint64_t number = begun_ - 1;
   if (endings_[socket] != trailers_.of(number, socket)) return link_->shifted(number, socket);
   return {};
-}
-
-/// Takes as much of what was read ahead as is there and wanted.
-std::size_t SocketReceiver::take(std::span<std::byte> into) {
-  const std::size_t taken = std::min(into.size(), ahead_end_ - ahead_begin_);
-  if (taken > 0) std::memcpy(into.data(), ahead_.get() + ahead_begin_, taken);
-  ahead_begin_ += taken;
-  return taken;
 }
 
 Result<std::size_t> SocketReceiver::arrived(std::size_t at, std::size_t bytes) {
@@ -179,16 +169,15 @@ std::span<std::byte> SocketReceiver::place(std::size_t at, std::size_t bytes) co
 Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::byte> into, std::span<std::byte> trailer,
                                             bool& dry) {
   const std::size_t wanted = into.size() + trailer.size();
-  if (socket == 0 && ahead_begin_ == ahead_end_ && reads_ahead_ && stripes_.bytes < ahead_bytes) {
-    auto got = link_->receive(socket, {ahead_.get(), ahead_bytes});
+  if (socket == 0 && ahead_.is_for(stripes_.bytes)) {
+    auto got = link_->receive(socket, ahead_.buffer());
     if (!got) return got;
-    ahead_begin_ = 0;
-    ahead_end_ = *got;
+    ahead_.filled(*got);
     dry = *got < wanted;
   }
-  if (socket == 0 && ahead_begin_ != ahead_end_) {
-    const std::size_t taken = take(into);
-    return taken + (taken == into.size() ? take(trailer) : 0);
+  if (socket == 0 && ahead_.size() != 0) {
+    const std::size_t taken = ahead_.take(into);
+    return taken + (taken == into.size() ? ahead_.take(trailer) : 0);
   }
   if (dry) return std::size_t{0};
   auto got = link_->receive(socket, into, trailer);
