@@ -17,7 +17,7 @@ struct alignas(64) Ring {
 
 /// Rank 0 of two reduces 8 bytes from the peer's call descriptor, which is already there, and its own input.
 void eight_bytes_by_line(benchmark::State& state) {
-  std::vector<std::vector<Ring>> memory(2, std::vector<Ring>(CallDescriptors::ring_bytes(64) / sizeof(Ring) + 1));
+  std::vector<std::vector<Ring>> memory(2, std::vector<Ring>(DescriptorRings::ring_bytes(64) / sizeof(Ring) + 1));
   const std::vector<std::byte*> rings{memory[0][0].bytes, memory[1][0].bytes};
   CallDescriptors lines[] = {CallDescriptors(rings, 0, 64), CallDescriptors(rings, 1, 64)};
   for (CallDescriptors& mine : lines) {

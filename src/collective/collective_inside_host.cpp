@@ -84,7 +84,7 @@ bool CollectiveInsideHost::gathers_although_inline() const {
 /// Whether nothing but the descriptor is published: no payload outside of it, and no counts. A large call may carry
 /// one.
 bool CollectiveInsideHost::publishes_little() const {
-  return small_ && CallDescriptors::is_compact(run_.size().input_bytes_max);
+  return small_ && DescriptorRings::is_compact(run_.size().input_bytes_max);
 }
 
 void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {

@@ -50,7 +50,7 @@ bool SmallCall::publish() {
   if (request_.collective != Collective::barrier)
     input_bytes_ = request_.group_bytes() *
                    static_cast<std::size_t>(facts_.input_groups == GroupCount::one ? 1 : communicator_.ranks());
-  const auto may = lines.may_enter(lines.published() + 1, CallDescriptors::is_compact(input_bytes_));
+  const auto may = lines.may_enter(lines.published() + 1, DescriptorRings::is_compact(input_bytes_));
   if (!may || !*may) return false;
   sequence_ = communicator_.next_sequence();
   CallDescriptor& mine = lines.begin(sequence_);

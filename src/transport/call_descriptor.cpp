@@ -31,20 +31,18 @@ std::string text(const Signature& call) {
 
 }  // namespace
 
-CallDescriptors::CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes,
-                                 std::size_t streamed_bytes)
-    : rings_(std::move(rings)),
-      rank_(rank),
-      payload_bytes_(payload_bytes),
-      streamed_bytes_(streamed_bytes),
-      payload_stride_(payload_stride(payload_bytes)),
-      seen_(rings_.size()) {
+DescriptorRings::DescriptorRings(std::vector<std::byte*> rings, std::size_t payload_bytes)
+    : rings_(std::move(rings)), payload_bytes_(payload_bytes), payload_stride_(payload_stride(payload_bytes)) {
   for (int r = 0; r < static_cast<int>(rings_.size()); ++r) rings_[r] += stagger(r);
 }
 
-std::size_t CallDescriptors::ring_bytes(std::size_t payload_bytes) {
+std::size_t DescriptorRings::ring_bytes(std::size_t payload_bytes) {
   return descriptors_bytes + limits::call_payloads * payload_stride(payload_bytes) + alias_bytes;
 }
+
+CallDescriptors::CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes,
+                                 std::size_t streamed_bytes)
+    : rings_(std::move(rings), payload_bytes), rank_(rank), streamed_bytes_(streamed_bytes), seen_(rings_.ranks()) {}
 
 Result<bool> CallDescriptors::catch_up(std::uint64_t sequence, std::uint64_t ahead) {
   TUTTI_TRY(look());
@@ -65,7 +63,7 @@ Result<const CallDescriptor*> CallDescriptors::pass_over(int peer, std::uint64_t
 }
 
 Result<void> CallDescriptors::look() {
-  for (int peer = 0; peer < static_cast<int>(rings_.size()); ++peer) {
+  for (int peer = 0; peer < rings_.ranks(); ++peer) {
     while (seen_[peer] < published_) {
       auto line = TUTTI_TRY(open(peer, seen_[peer] + 1));
       if (line == nullptr) break;
@@ -81,7 +79,7 @@ int CallDescriptors::last_to_arrive() const {
 std::uint64_t CallDescriptors::last_sequence(int rank) const {
   std::uint64_t last = 0;
   for (std::uint64_t place = 0; place < limits::call_descriptors; ++place) {
-    const std::uint64_t sequence = at(rank, place).sequence.load(std::memory_order_acquire);
+    const std::uint64_t sequence = rings_.at(rank, place).sequence.load(std::memory_order_acquire);
     if (sequence % limits::call_descriptors == place) last = std::max(last, sequence);
   }
   return last;
@@ -90,15 +88,15 @@ std::uint64_t CallDescriptors::last_sequence(int rank) const {
 CallMark CallDescriptors::last(int rank) const {
   CallMark last{.sequence = last_sequence(rank), .signature = {}};
   // The last descriptor stays valid until this rank makes more calls; an earlier one may be overwritten at any moment.
-  if (last.sequence > 0) last.signature = at(rank, last.sequence).signature;
+  if (last.sequence > 0) last.signature = rings_.at(rank, last.sequence).signature;
   return last;
 }
 
 std::vector<std::optional<Signature>> CallDescriptors::calls(std::uint64_t sequence) const {
   assert(sequence + ahead_max > published_);
-  std::vector<std::optional<Signature>> calls(rings_.size());
-  for (int rank = 0; rank < static_cast<int>(rings_.size()); ++rank) {
-    const CallDescriptor& line = at(rank, sequence);
+  std::vector<std::optional<Signature>> calls(rings_.ranks());
+  for (int rank = 0; rank < rings_.ranks(); ++rank) {
+    const CallDescriptor& line = rings_.at(rank, sequence);
     if (line.sequence.load(std::memory_order_acquire) == sequence) calls[rank] = line.signature;
   }
   return calls;
@@ -109,7 +107,7 @@ Error CallDescriptors::differs(int peer, std::uint64_t sequence) {
   return Error{
       .code = Code::invalid_usage,
       .what = fmt::format("call #{} of rank {} is {}, of this rank {}", sequence, peer,
-                          text(at(peer, sequence).signature), text(mine_[sequence % limits::call_descriptors])),
+                          text(rings_.at(peer, sequence).signature), text(mine_[sequence % limits::call_descriptors])),
       .peer = peer};
 }
 

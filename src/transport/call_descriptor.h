@@ -78,6 +78,47 @@ struct alignas(64) CallDescriptor {
 static_assert(sizeof(CallDescriptor) == 128 && offsetof(CallDescriptor, input) == 64);
 static_assert(sizeof(CountsDescriptor) <= sizeof(CallDescriptor::small));
 
+/// Where the descriptors and payloads of all ranks of a host lie, as mapped in this process.
+class DescriptorRings {
+ public:
+  /// `rings[r]` is the start of rank r's ring in its area: its descriptors, and then the payloads, of `payload_bytes`
+  /// each.
+  DescriptorRings(std::vector<std::byte*> rings, std::size_t payload_bytes);
+  /// Size of one rank's ring.
+  static std::size_t ring_bytes(std::size_t payload_bytes);
+
+  int ranks() const { return static_cast<int>(rings_.size()); }
+  std::size_t payload_bytes() const { return payload_bytes_; }
+  /// Whether a payload of `bytes` lies in the descriptor itself.
+  static bool is_compact(std::size_t bytes) { return bytes <= limits::line_bytes; }
+
+  /// Descriptors of successive calls lie nearly a page apart: a peer's prefetcher, which stays within a page, would
+  /// take the next one from its owner, who has claimed it.
+  CallDescriptor& at(int rank, std::uint64_t sequence) const {
+    const std::uint64_t place = sequence * place_step % limits::call_descriptors;
+    return *reinterpret_cast<CallDescriptor*>(rings_[rank] + place * sizeof(CallDescriptor));
+  }
+  /// The call whose descriptor was in this place before.
+  static std::uint64_t before(std::uint64_t sequence) {
+    return sequence > limits::call_descriptors ? sequence - limits::call_descriptors : 0;
+  }
+  const std::byte* payload(int rank, std::uint64_t sequence, std::size_t bytes) const {
+    assert(bytes <= payload_bytes_);
+    const CallDescriptor& line = at(rank, sequence);
+    if (bytes <= sizeof line.small) return line.small;
+    if (is_compact(bytes)) return reinterpret_cast<const std::byte*>(&line) + limits::line_bytes;
+    return rings_[rank] + descriptors_bytes + sequence % limits::call_payloads * payload_stride_;
+  }
+
+ private:
+  static constexpr std::uint64_t place_step = 29;  // odd: each call of the ring has a place of its own
+  static constexpr std::size_t descriptors_bytes = limits::call_descriptors * sizeof(CallDescriptor);
+
+  std::vector<std::byte*> rings_;
+  std::size_t payload_bytes_;
+  std::size_t payload_stride_;
+};
+
 /// The rings of all ranks of a communicator on this host, as one rank sees them. Driven by one thread at a time.
 ///
 /// Flow control: a rank writes descriptor k only after it has seen descriptor k − call_descriptors/2 of every peer, and
@@ -88,18 +129,14 @@ static_assert(sizeof(CountsDescriptor) <= sizeof(CallDescriptor::small));
 /// (remote).
 class CallDescriptors {
  public:
-  /// `rings[r]` is the start of rank r's ring in its area, as mapped here: its descriptors, and then the payloads, of
-  /// `payload_bytes` each.
+  /// `rings`, `payload_bytes`: see DescriptorRings.
   /// `streamed_bytes`: payloads of this size or more are to be written with nontemporal stores.
   CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes,
                   std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max());
 
-  std::size_t payload_bytes() const { return payload_bytes_; }
+  std::size_t payload_bytes() const { return rings_.payload_bytes(); }
 
   bool streams(std::size_t bytes) const { return bytes >= streamed_bytes_; }
-
-  /// Whether a payload of `bytes` lies in the descriptor itself.
-  static bool is_compact(std::size_t bytes) { return bytes <= limits::line_bytes; }
 
   /// False: a peer is too far behind; ask again. Compares the signatures of the descriptors it passes. `compact`: the
   /// call publishes nothing but its descriptor. Errors: invalid_usage, remote.
@@ -114,12 +151,12 @@ class CallDescriptors {
   CallDescriptor& begin(std::uint64_t sequence) {
     assert(sequence == published_ + 1 && sequence <= seen_by_all_ + ahead_max);
     payload_last_ = 0;
-    return at(rank_, sequence);
+    return rings_.at(rank_, sequence);
   }
   /// The place of this rank's payload, of `bytes` ≤ payload_bytes(), in the call that has begun.
   std::byte* payload(std::uint64_t sequence, std::size_t bytes) {
     payload_last_ = bytes;
-    return const_cast<std::byte*>(payload(rank_, sequence, bytes));
+    return const_cast<std::byte*>(rings_.payload(rank_, sequence, bytes));
   }
   /// Publishes the descriptor. The caller rings the peers' doorbells.
   void publish(CallDescriptor& line, std::uint64_t sequence) {
@@ -131,19 +168,19 @@ class CallDescriptors {
 
   /// Whether `open` finds the peer's descriptor of call `sequence`. For polling.
   bool has_arrived(int peer, std::uint64_t sequence) const {
-    return at(peer, sequence).sequence.load(std::memory_order_acquire) == sequence;
+    return rings_.at(peer, sequence).sequence.load(std::memory_order_acquire) == sequence;
   }
   /// The peer's descriptor of call `sequence`; nullptr until it is there. Stays unchanged until this rank has entered
   /// call_descriptors/2 more calls, and its payload for call_payloads/2. The descriptor of a call that this rank has
   /// not entered yet is returned uncompared. Errors: invalid_usage (the signature differs from this rank's own for the
   /// same call, or for an earlier call that was passed over; `peer` is set); remote.
   Result<const CallDescriptor*> open(int peer, std::uint64_t sequence) {
-    const CallDescriptor& line = at(peer, sequence);
+    const CallDescriptor& line = rings_.at(peer, sequence);
     // both cache lines are fetched at once
     __builtin_prefetch(reinterpret_cast<const std::byte*>(&line) + limits::line_bytes);
     const std::uint64_t found = line.sequence.load(std::memory_order_acquire);
     if (found != sequence) {
-      if (found == before(sequence)) return nullptr;
+      if (found == DescriptorRings::before(sequence)) return nullptr;
       return jumped(peer, sequence, found);
     }
     if (sequence <= published_) {
@@ -155,11 +192,7 @@ class CallDescriptors {
   }
   /// Where the payload of a rank's call `sequence` is. To be read once `open` has returned its descriptor.
   const std::byte* payload(int rank, std::uint64_t sequence, std::size_t bytes) const {
-    assert(bytes <= payload_bytes_);
-    const CallDescriptor& line = at(rank, sequence);
-    if (bytes <= sizeof line.small) return line.small;
-    if (is_compact(bytes)) return reinterpret_cast<const std::byte*>(&line) + limits::line_bytes;
-    return rings_[rank] + descriptors_bytes + sequence % limits::call_payloads * payload_stride_;
+    return rings_.payload(rank, sequence, bytes);
   }
 
   /// Compares all peers' new descriptors, up to the last call this rank has entered. Called while a rank waits in a
@@ -185,37 +218,22 @@ class CallDescriptors {
   /// The call at which a mismatch was found; 0: none. It may be earlier than the last call entered.
   std::uint64_t differing() const { return differing_; }
 
-  /// Size of one rank's ring.
-  static std::size_t ring_bytes(std::size_t payload_bytes);
-
  private:
   static constexpr std::uint64_t ahead_max = limits::call_descriptors / 2;
   static constexpr std::uint64_t ahead_with_payload_max = limits::call_payloads / 2;
-  static constexpr std::uint64_t place_step = 29;  // odd: each call of the ring has a place of its own
-  static constexpr std::size_t descriptors_bytes = limits::call_descriptors * sizeof(CallDescriptor);
   static constexpr std::size_t claim_bytes_max = 2048;  // of payload: as much as a core can fetch while it waits
 
-  /// Descriptors of successive calls lie nearly a page apart: a peer's prefetcher, which stays within a page, would
-  /// take the next one from its owner, who has claimed it.
-  CallDescriptor& at(int rank, std::uint64_t sequence) const {
-    const std::uint64_t place = sequence * place_step % limits::call_descriptors;
-    return *reinterpret_cast<CallDescriptor*>(rings_[rank] + place * sizeof(CallDescriptor));
-  }
-  /// The call whose descriptor was in this place before.
-  static std::uint64_t before(std::uint64_t sequence) {
-    return sequence > limits::call_descriptors ? sequence - limits::call_descriptors : 0;
-  }
   /// Prefetches this rank's descriptor of call `sequence` for writing, with as much payload as the call before. Peers
   /// hold these cache lines since they read them; fetching the lines back takes as long as waiting for the peers'
   /// answers.
   void claim(std::uint64_t sequence) {
-    const auto* const line = reinterpret_cast<const std::byte*>(&at(rank_, sequence));
+    const auto* const line = reinterpret_cast<const std::byte*>(&rings_.at(rank_, sequence));
     prefetch_to_write(line);
     const std::size_t bytes = std::min(payload_last_, claim_bytes_max);
     if (streams(payload_last_)) return;  // what a cache holds, such stores would have to take out of it
     if (bytes <= sizeof(CallDescriptor::small)) return;
-    if (is_compact(bytes)) return prefetch_to_write(line + limits::line_bytes);
-    const std::byte* const begin = payload(rank_, sequence, bytes);
+    if (DescriptorRings::is_compact(bytes)) return prefetch_to_write(line + limits::line_bytes);
+    const std::byte* const begin = rings_.payload(rank_, sequence, bytes);
     for (std::size_t at = 0; at < bytes; at += limits::line_bytes) prefetch_to_write(begin + at);
   }
   Result<bool> catch_up(std::uint64_t sequence, std::uint64_t ahead);
@@ -223,11 +241,9 @@ class CallDescriptors {
   Error differs(int peer, std::uint64_t sequence);
   static Error jumped(int peer, std::uint64_t sequence, std::uint64_t found);
 
-  std::vector<std::byte*> rings_;
+  DescriptorRings rings_;
   int rank_;
-  std::size_t payload_bytes_;
   std::size_t streamed_bytes_;
-  std::size_t payload_stride_;
   std::size_t payload_last_ = 0;
   std::vector<std::uint64_t> seen_;  // by rank: all its descriptors up to this one were read and compared
   std::uint64_t seen_by_all_ = 0;

@@ -34,7 +34,7 @@ RankArea::Layout::Layout(const AreaShape& shape) {
   assert(shape.ranks >= 1 && shape.channels >= 1 && shape.slots >= 1);
   assert(shape.slot_bytes >= 1 && shape.slot_bytes <= std::numeric_limits<std::uint32_t>::max());
   const std::size_t pairs = times(shape.channels, shape.ranks);
-  flags = round_up(plus(ring_offset, CallDescriptors::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
+  flags = round_up(plus(ring_offset, DescriptorRings::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
   flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(SlotHead))), alignof(PeerFlags));
   slots = round_up(plus(flags, times(pairs, flags_stride)), page_bytes);
   slot_stride = round_up(shape.slot_bytes, page_bytes);

@@ -255,7 +255,7 @@ int make_calls(const std::vector<RankArea>& areas, int rank) {
   int wrong = 0;
   for (std::uint64_t call = 1; call <= calls; ++call) {
     const auto entered = [&] {
-      const auto may = lines.may_enter(call, CallDescriptors::is_compact(payload_of(call)));
+      const auto may = lines.may_enter(call, DescriptorRings::is_compact(payload_of(call)));
       return !may || *may;
     };
     await(areas, rank, entered);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <thread>
@@ -54,6 +55,31 @@ class Ranks {
   std::vector<CallDescriptors> lines_;
   bool compact_ = true;
 };
+
+TEST(DescriptorRings, HaveAPlaceForEachCallUntilItsTurnComesAgain) {
+  constexpr std::size_t payload_bytes = 4096;
+  testing::SharedAreas areas({.ranks = 3, .payload_bytes = payload_bytes});
+  const DescriptorRings rings(areas.rings(), payload_bytes);
+  ASSERT_EQ(rings.ranks(), 3);
+  for (int rank = 0; rank < rings.ranks(); ++rank) {
+    std::map<const std::byte*, std::size_t> places;  // and their lengths
+    for (std::uint64_t call = 1; call <= limits::call_descriptors; ++call)
+      places.emplace(reinterpret_cast<const std::byte*>(&rings.at(rank, call)), sizeof(CallDescriptor));
+    for (std::uint64_t call = 1; call <= limits::call_payloads; ++call)
+      places.emplace(rings.payload(rank, call, payload_bytes), payload_bytes);
+    ASSERT_EQ(places.size(), limits::call_descriptors + limits::call_payloads);
+    const std::byte* free = areas.rings()[static_cast<std::size_t>(rank)];
+    const std::byte* const end = free + DescriptorRings::ring_bytes(payload_bytes);
+    for (const auto& [at, bytes] : places) {
+      EXPECT_GE(at, free);
+      free = at + bytes;
+    }
+    EXPECT_LE(free, end);
+    EXPECT_EQ(&rings.at(rank, 7), &rings.at(rank, 7 + limits::call_descriptors));
+  }
+  EXPECT_EQ(DescriptorRings::before(7), 0u) << "none";
+  EXPECT_EQ(DescriptorRings::before(7 + limits::call_descriptors), 7u);
+}
 
 TEST(CallDescriptors, ShowWhatWasPublished) {
   Ranks ranks(3);
@@ -254,7 +280,7 @@ void play(CallDescriptors& lines, int rank, const Story& story) {
   for (std::uint64_t call = 1; call <= story.calls; ++call) {
     const Scene scene(story, call);
     for (;;) {
-      const auto may = lines.may_enter(call, CallDescriptors::is_compact(scene.bytes));
+      const auto may = lines.may_enter(call, DescriptorRings::is_compact(scene.bytes));
       ASSERT_TRUE(may) << may.error().text();
       if (*may) break;
       std::this_thread::yield();

@@ -27,7 +27,7 @@ std::vector<Region> regions(const RankArea& area) {
     all.push_back({reinterpret_cast<std::uintptr_t>(at), bytes, std::move(what)});
   };
   add(&area.header(), sizeof(AreaHeader), "header");
-  add(area.call_descriptors(), CallDescriptors::ring_bytes(shape.payload_bytes), "call descriptors");
+  add(area.call_descriptors(), DescriptorRings::ring_bytes(shape.payload_bytes), "call descriptors");
   for (int channel = 0; channel < shape.channels; ++channel)
     for (int peer = 0; peer < shape.ranks; ++peer) {
       const std::string where = " of channel " + std::to_string(channel) + " peer " + std::to_string(peer);

@@ -299,7 +299,7 @@ struct Lines {
   Lines(int ranks, std::size_t payload_bytes) {
     std::vector<std::byte*> rings;
     for (int rank = 0; rank < ranks; ++rank) {
-      memory.emplace_back((CallDescriptors::ring_bytes(payload_bytes) + 63) / 64);
+      memory.emplace_back((DescriptorRings::ring_bytes(payload_bytes) + 63) / 64);
       rings.push_back(memory.back()[0].bytes);
     }
     for (int rank = 0; rank < ranks; ++rank) of.emplace_back(rings, rank, payload_bytes);
