@@ -1,5 +1,5 @@
 // Fewer passes over memory with the same result: merges a copy into the pass that makes its source. Linear in the
-// number of actions: passes keep their order, so what was last done to each block is kept by block.
+// number of actions: passes keep their order, so what was last done to each block is kept by block (LastPasses).
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "plan/place_numbers.h"
+#include "plan/last_passes.h"
 #include "plan/schedule.h"
 
 namespace tutti {
 namespace {
 
-constexpr int none = -1;
+constexpr int none = LastPasses::none;
 
 /// A message that this rank sends. Actions are named by their index in the plan.
 struct Message {
@@ -55,11 +55,9 @@ class Fusion {
  private:
   void find_messages();
   bool merge(int copy);
-  int maker_of(int copy) const;
   bool open_before(int pass, Message& message);
   void commit_early(int pass, Message& message);
   void fill(int pass, Message& message);
-  void note(int pass);
   void add(int pass, int copy);
 
   bool is_unread(const Place& place);
@@ -73,17 +71,11 @@ class Fusion {
 
   Plan plan_;
   int slots_;
-  PlaceNumbers numbers_;
+  LastPasses last_;          // before the one that is looked at
   std::vector<Fate> fates_;  // by action
   std::vector<Message> messages_;
   std::vector<Added> added_;
   std::vector<char> dropped_;  // by place: a destination that is never read
-  // Passes before the one that is looked at, by number of the block: the last one that …
-  std::vector<int> touched_;  // … reads or writes it
-  std::vector<int> written_;  // … writes it
-  std::vector<int> made_;     // … writes it under this name
-  std::vector<int> copied_;   // … copies it under this name
-  int waited_ = none;         // the last wait
   struct Moved {
     int pass;
     int turn;
@@ -94,15 +86,7 @@ class Fusion {
 };
 
 Fusion::Fusion(Plan plan, int slots)
-    : plan_(std::move(plan)),
-      slots_(slots),
-      numbers_(plan_),
-      fates_(plan_.actions.size()),
-      dropped_(plan_.places.size()),
-      touched_(numbers_.memories(), none),
-      written_(numbers_.memories(), none),
-      made_(numbers_.names(), none),
-      copied_(numbers_.names(), none) {
+    : plan_(std::move(plan)), slots_(slots), last_(plan_), fates_(plan_.actions.size()), dropped_(plan_.places.size()) {
   find_messages();
 }
 
@@ -130,14 +114,16 @@ void Fusion::find_messages() {
 void Fusion::merge_copies() {
   for (int i = 0; i < size(); ++i) {
     const Verb verb = action(i).verb;
-    if (verb == Verb::wait || verb == Verb::wait_descriptor) waited_ = i;
-    if (is_pass(action(i)) && !(verb == Verb::copy && merge(i))) note(i);
+    if (verb == Verb::wait || verb == Verb::wait_descriptor) last_.waits(i);
+    if (!is_pass(action(i)) || (verb == Verb::copy && merge(i))) continue;
+    last_.runs(i, action(i));
+    if (fate(i).message != none) fill(i, message(fate(i).message));
   }
 }
 
 /// Makes the pass that wrote the copy's source store the copy too, and removes the copy.
 bool Fusion::merge(int copy) {
-  const int pass = maker_of(copy);
+  const int pass = last_.maker_of(plan_, action(copy));
   if (pass == none) return false;
   if (fate(copy).message != none) {
     Message& of = message(fate(copy).message);
@@ -147,21 +133,6 @@ bool Fusion::merge(int copy) {
   }
   add(pass, copy);
   return true;
-}
-
-/// The pass to merge with, or none: the last pass that wrote the source of `copy`, if no action in between conflicts
-/// with the copy. For accesses other than slots, also another copy of the same source. A pass in between conflicts if
-/// it touches the copy's destination or writes its source; so does any wait.
-int Fusion::maker_of(int copy) const {
-  const Action& late = action(copy);
-  if (late.destinations != 1 || plan_.sources(late)[0].where == Where::slot) return none;
-  const std::size_t wanted = late.first, stored = late.first + late.sources;
-  const int shared = plan_.access == Access::slots ? none : copied_[numbers_.name(wanted)];
-  const int last = std::max({written_[numbers_.memory(wanted)], touched_[numbers_.memory(stored)], shared, waited_});
-  if (last == none || last == waited_) return none;
-  const bool makes = made_[numbers_.name(wanted)] == last, shares = shared == last;
-  const bool writes_too = written_[numbers_.memory(stored)] == last;
-  return (makes || shares) && !writes_too ? last : none;
 }
 
 /// Opens the message before `pass`, if needed. Not if this could close a cycle of ranks that each hold a message and
@@ -197,22 +168,10 @@ void Fusion::fill(int pass, Message& message) {
   message.filled = std::max(message.filled, pass);
 }
 
-/// A pass that stays.
-void Fusion::note(int pass) {
-  const Action& now = action(pass);
-  for (std::size_t i = 0; i < now.sources; ++i) touched_[numbers_.memory(now.first + i)] = pass;
-  if (now.verb == Verb::copy) copied_[numbers_.name(now.first)] = pass;
-  for (std::size_t i = 0; i < now.destinations; ++i) {
-    const std::size_t place = now.first + now.sources + i;
-    touched_[numbers_.memory(place)] = written_[numbers_.memory(place)] = made_[numbers_.name(place)] = pass;
-  }
-  if (fate(pass).message != none) fill(pass, message(fate(pass).message));
-}
-
 /// `pass` stores what `copy` would have copied.
 void Fusion::add(int pass, int copy) {
   const std::size_t place = action(copy).first + action(copy).sources;
-  touched_[numbers_.memory(place)] = written_[numbers_.memory(place)] = made_[numbers_.name(place)] = pass;
+  last_.writes(pass, place);
   const int index = static_cast<int>(added_.size());
   added_.push_back({.place = plan_.places[place]});
   const int last = std::exchange(fate(pass).last_added, index);
