@@ -46,7 +46,6 @@ class Counting final : public StepObserver {
   bool receiver_makes(const Transfer& transfer) const;
   void forget_unread();
 
-  Block& own(Ref ref);
   Distance distance(Rank peer) const;
   StepWork& at(int step) { return steps_[static_cast<std::size_t>(step)]; }
   Passes& of_kind(int step, std::size_t kind) {
@@ -59,11 +58,11 @@ class Counting final : public StepObserver {
   const std::vector<int>& hosts_;
   Rank rank_;
   std::vector<StepWork> steps_;
-  std::vector<int> times_;                 // of each step
-  std::array<std::vector<Block>, 3> own_;  // by buffer and block
-  std::vector<Job> jobs_;                  // of this step
-  std::vector<int> sent_, got_;            // blocks of this step, by peer; 0 between steps
-  bool shares_ = false;                    // this step sends some block to several ranks
+  std::vector<int> times_;  // of each step
+  BlockTable<Block> own_;
+  std::vector<Job> jobs_;        // of this step
+  std::vector<int> sent_, got_;  // blocks of this step, by peer; 0 between steps
+  bool shares_ = false;          // this step sends some block to several ranks
 };
 
 Counting::Counting(const Shape& shape, Access access, const std::vector<int>& hosts)
@@ -90,13 +89,6 @@ std::vector<StepRun> Counting::runs() {
   return runs;
 }
 
-Counting::Block& Counting::own(Ref ref) {
-  std::vector<Block>& blocks = own_[static_cast<std::size_t>(ref.buffer)];
-  const auto block = static_cast<std::size_t>(ref.block);
-  if (blocks.size() <= block) blocks.resize(std::max(block + 1, 2 * blocks.size()));
-  return blocks[block];
-}
-
 Distance Counting::distance(Rank peer) const {
   const auto host = [this](Rank rank) { return hosts_[static_cast<std::size_t>(rank)]; };
   return hosts_.empty() || host(peer) == host(rank_) ? Distance::near : Distance::apart;
@@ -119,9 +111,9 @@ void Counting::count_copies(std::span<const Transfer> transfers) {
   shares_ = false;
   const auto sent = [this](const Transfer& t) { return t.from == rank_ && t.to != rank_; };
   for (const Transfer& t : transfers)
-    if (sent(t)) shares_ = ++own(t.src).copies > 1 || shares_;
+    if (sent(t)) shares_ = ++own_.at(t.src).copies > 1 || shares_;
   for (const Transfer& t : transfers)
-    if (sent(t)) own(t.src).copies = 0;
+    if (sent(t)) own_.at(t.src).copies = 0;
 }
 
 /// With slots, both ends copy. Of windows, as Jobs::choose_makers, by what is known of the peer: where there is no
@@ -137,7 +129,7 @@ void Counting::send(int step, const Transfer& t) {
   StepWork::Exchanged& with = at(step).with[static_cast<std::size_t>(distance(t.to))];
   if (sent_[static_cast<std::size_t>(t.to)]++ % limits::items_max == 0) ++with.messages_out;
   ++with.blocks_out;
-  Made& made = own(t.src).made;
+  Made& made = own_.at(t.src).made;
   if (made.step >= 0 && made.step == step - 1)
     ++with.merged;
   else
@@ -145,7 +137,7 @@ void Counting::send(int step, const Transfer& t) {
 }
 
 void Counting::receive(int step, const Transfer& t) {
-  Block& block = own(t.dst);
+  Block& block = own_.at(t.dst);
   if (block.job < 0) {
     block.job = static_cast<int>(jobs_.size());
     jobs_.push_back({.dst = t.dst});
@@ -153,7 +145,7 @@ void Counting::receive(int step, const Transfer& t) {
   Job& job = jobs_[static_cast<std::size_t>(block.job)];
   if (t.from == rank_) {
     ++job.reads;
-    own(t.src).made.read = true;
+    own_.at(t.src).made.read = true;
     return;
   }
   const auto kind = static_cast<std::size_t>(distance(t.from));
@@ -172,7 +164,7 @@ void Counting::finish(int step) {
     ++passes.count;
     passes.reads += job.reads;
     ++passes.writes;
-    Block& block = own(job.dst);
+    Block& block = own_.at(job.dst);
     Made& made = block.made;
     if (by_messages() && made.step >= 0 && !made.read) --of_kind(made.step, made.passes).writes;
     made = {.step = step, .passes = kind};
@@ -183,7 +175,7 @@ void Counting::finish(int step) {
 
 /// Scratch is of no use after the call.
 void Counting::forget_unread() {
-  for (const Block& block : own_[static_cast<std::size_t>(Buffer::scratch)])
+  for (const Block& block : own_.of(Buffer::scratch))
     if (block.made.step >= 0 && !block.made.read) --of_kind(block.made.step, block.made.passes).writes;
 }
 

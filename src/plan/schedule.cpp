@@ -29,18 +29,15 @@ Schedule::Schedule(const Shape& shape, int parts)
       parts_(parts),
       only_(shape.only),
       observer_(shape.observer),
-      place_(static_cast<std::size_t>(only_ == Shape::everybody ? shape.ranks : 1) * static_cast<std::size_t>(parts)) {
+      written_(ranks_, parts, only_ != Shape::everybody),
+      operands_(only_ != Shape::everybody) {
   assert(observer_ == nullptr || only_ != Shape::everybody);
   assert(ranks_ >= 1 && ranks_ <= limits::ranks_max && root_ >= 0 && root_ < ranks_ && parts_ >= 1);
 }
 
 void Schedule::next_step() {
-  for (const std::size_t value : moving_) place_[value] = moved;
-  moving_.clear();
+  written_.next_step();
   operands_.clear();
-  for (const Ref& sum : summed_)
-    own_operands_[static_cast<std::size_t>(sum.buffer)][static_cast<std::size_t>(sum.block)] = 0;
-  summed_.clear();
   if (only_ != Shape::everybody) steps_ = step_ + 1;
   step_ = steps_;
   if (observer_ == nullptr) return;
@@ -80,37 +77,25 @@ void Schedule::reduce(Rank from, Ref src, Rank to, Ref dst, int order, int input
        .order = order,
        .inputs = inputs});
   if (!wanted(to)) return;  // its passes are another rank's
-  if (++operands_of(to, dst) > limits::sources_max) chained_ = true;
-}
-
-/// How many operands this step's reduction into `dst` has so far. One rank's blocks are few enough to be counted in
-/// place.
-int& Schedule::operands_of(Rank rank, Ref dst) {
-  const auto block = static_cast<std::size_t>(dst.block);
-  if (only_ == Shape::everybody)
-    return operands_[(static_cast<std::size_t>(rank) << 34) + (static_cast<std::size_t>(dst.buffer) << 32) + block];
-  std::vector<int>& counts = own_operands_[static_cast<std::size_t>(dst.buffer)];
-  if (counts.size() <= block) counts.resize(std::max(block + 1, 2 * counts.size()));
-  if (counts[block] == 0) summed_.push_back(dst);
-  return counts[block];
+  if (operands_.add(to, dst) > limits::sources_max) chained_ = true;
 }
 
 void Schedule::reduce(Rank from, Rank to, int chunk, int inputs) {
   if (!keeps(from, to)) return;
   const Ref dst = landing(to, chunk);
-  if (wanted(to) && start_moving(to, chunk)) reduce(to, held(to, chunk), to, dst, to);
+  if (wanted(to) && written_.write(to, chunk)) reduce(to, held(to, chunk), to, dst, to);
   reduce(from, held(from, chunk), to, dst, from, inputs);
 }
 
 void Schedule::copy(Rank from, Rank to, int chunk) {
   if (!keeps(from, to)) return;
-  if (wanted(to)) start_moving(to, chunk);
+  if (wanted(to)) written_.write(to, chunk);
   copy(from, held(from, chunk), to, landing(to, chunk));
 }
 
 Ref Schedule::held(Rank rank, int chunk) const {
   const bool has_input = input_groups(collective_, ranks_, rank, root_) > 0;
-  if (has_input && !(wanted(rank) && (place_[index(rank, chunk)] & moved))) return {Buffer::input, chunk};
+  if (has_input && !(wanted(rank) && written_.before(rank, chunk))) return {Buffer::input, chunk};
   return landing(rank, chunk);
 }
 
@@ -124,25 +109,10 @@ void Schedule::add(const Transfer& transfer) {
   steps_ = step_ + 1;
 }
 
-std::size_t Schedule::index(Rank rank, int chunk) const {
-  assert(chunk >= 0 && chunk < parts_ && wanted(rank));
-  if (only_ != Shape::everybody) return static_cast<std::size_t>(chunk);
-  return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(chunk);
-}
-
 /// Where a value is stored when it is written.
 Ref Schedule::landing(Rank rank, int chunk) const {
   const bool has_output = output_groups(collective_, ranks_, rank, root_) > 0;
   return {has_output ? Buffer::output : Buffer::scratch, chunk};
-}
-
-/// True for the first write of this step.
-bool Schedule::start_moving(Rank rank, int chunk) {
-  char& place = place_[index(rank, chunk)];
-  if (place & moving) return false;
-  place = static_cast<char>(place | moving);
-  moving_.push_back(index(rank, chunk));
-  return true;
 }
 
 }  // namespace tutti

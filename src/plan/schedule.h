@@ -1,28 +1,16 @@
 // Every transfer of every rank, in steps. An algorithm returns a Schedule.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "plan/operand_counts.h"
+#include "plan/ref.h"
 #include "plan/types.h"
+#include "plan/written_chunks.h"
 
 namespace tutti {
-
-enum class Buffer : std::uint8_t { input, output, scratch };
-
-/// One block of a rank's buffer.
-///
-/// A buffer is an array of *groups* of equal size, each divided into `parts` parts: block = group · parts + part. A
-/// group is what one rank contributes or receives (`count` elements of the call). Sizes depend on the part alone, so a
-/// transfer connects two blocks of one part. The collective determines how many groups a buffer has.
-struct Ref {
-  Buffer buffer = Buffer::input;
-  int block = 0;
-  bool operator==(const Ref&) const = default;
-};
 
 enum class Kind : std::uint8_t { copy, reduce };
 
@@ -109,13 +97,9 @@ class Schedule {
 
  private:
   friend class ScheduleEditor;  // tests: the mutant generator
-  enum : char { moved = 1, moving = 2 };
   void add(const Transfer& transfer);
   bool wanted(Rank rank) const { return only_ == Shape::everybody || rank == only_; }
-  std::size_t index(Rank rank, int chunk) const;
   Ref landing(Rank rank, int chunk) const;
-  bool start_moving(Rank rank, int chunk);
-  int& operands_of(Rank rank, Ref dst);
 
   Collective collective_;
   int ranks_;
@@ -129,11 +113,8 @@ class Schedule {
   int scratch_groups_ = 0;
   bool chained_ = false;
   std::vector<Transfer> transfers_;
-  std::vector<char> place_;                        // [rank * parts + chunk]: place of the shorthand's value
-  std::vector<std::size_t> moving_;                // indices into place_ of values written in this step
-  std::unordered_map<std::size_t, int> operands_;  // of this step's reductions, by destination
-  std::array<std::vector<int>, 3> own_operands_;   // the same with `only`, by buffer and block
-  std::vector<Ref> summed_;                        // those that are not 0
+  WrittenChunks written_;   // by the shorthand, at wanted ranks
+  OperandCounts operands_;  // of wanted ranks' reductions in the present step
 };
 
 }  // namespace tutti
