@@ -14,7 +14,6 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t no_job = std::numeric_limits<std::uint32_t>::max();
-constexpr int no_landing = -1;
 
 }  // namespace
 
@@ -24,13 +23,13 @@ Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
       only_(only),
       apart_(schedule, false),
       in_place_(schedule, true),
+      contributions_(schedule, apart_),
       of_(static_cast<std::size_t>(schedule.ranks())),
       sent_(of_.size()),
       items_(of_.size() * (schedule.only() == Shape::everybody ? of_.size() : 2)),
       writer_(apart_.size(), -1) {
   assert(only == everybody || access == Access::slots || access == Access::in_line);
   assert(schedule.only() == Shape::everybody || schedule.only() == only);
-  if (averages(schedule.collective())) contribute_inputs();
   collect();
   if (access == Access::mapped || access == Access::cma) choose_makers();
   for (const Job& job : jobs_) possible_ = possible_ && accesses(job);
@@ -59,40 +58,38 @@ void Jobs::collect() {
 /// Transfers into one block become one job with adjacent operands.
 void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::uint32_t>& job_of) {
   const std::size_t first = jobs_.size();
-  std::vector<std::size_t>& counts = counts_;
-  counts.clear();
   for (const Transfer& t : transfers) {
     if (!wanted(t.to)) continue;
     std::uint32_t& job = job_of[apart_.at(t.to, t.dst)];
     if (job == no_job) {
       job = static_cast<std::uint32_t>(jobs_.size());
       jobs_.push_back({.step = t.step, .to = t.to, .dst = t.dst, .maker = t.to});
-      counts.push_back(0);
     }
-    ++counts[job - first];
+    std::span<const Operand>& sources = jobs_[job].sources;
+    sources = {operands_.data(), sources.size() + 1};  // how many; where they begin follows
   }
-  const Operand* end =
-      first == 0 ? operands_.data() : jobs_[first - 1].sources.data() + jobs_[first - 1].sources.size();
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    jobs_[first + i].sources = {end, counts[i]};
-    jobs_[first + i].reduce = counts[i] > 1;
-    end += counts[i];
+  Operand* end = operands_.data();
+  if (first > 0) end += jobs_[first - 1].sources.data() + jobs_[first - 1].sources.size() - end;
+  next_.clear();
+  for (Job& job : std::span(jobs_).subspan(first)) {
+    job.sources = {end, job.sources.size()};
+    job.reduce = job.sources.size() > 1;
+    next_.push_back(end);
+    end += job.sources.size();
   }
-  std::vector<Operand*>& next = next_;
-  next.clear();
-  for (std::size_t i = first; i < jobs_.size(); ++i)
-    next.push_back(operands_.data() + (jobs_[i].sources.data() - operands_.data()));
   for (const Transfer& t : transfers) {
     const int item = next_item(t);
     if (!wanted(t.to)) continue;
-    *next[job_of[apart_.at(t.to, t.dst)] - first]++ = {
-        .rank = t.from, .ref = t.src, .order = t.order, .item = item, .inputs = inputs_of(t)};
+    *next_[job_of[apart_.at(t.to, t.dst)] - first]++ = {
+        .rank = t.from, .ref = t.src, .order = t.order, .item = item, .inputs = contributions_.moved_by(t)};
   }
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const std::span<Operand> sources(next[i] - counts[i], counts[i]);
+  contributions_.step(transfers);
+  for (std::size_t i = first; i < jobs_.size(); ++i) {
+    Job& job = jobs_[i];
+    job.inputs = contributions_.at(job.to, job.dst);
+    const std::span<Operand> sources(next_[i - first] - job.sources.size(), job.sources.size());
     if (!std::ranges::is_sorted(sources, {}, &Operand::order)) std::ranges::stable_sort(sources, {}, &Operand::order);
   }
-  if (!contributions_.empty()) contribute(transfers, first);
   if (access_ == Access::slots && items_max_ > limits::items_max) take_turns(first, transfers);
   for (const Transfer& t : transfers) {
     if (wanted(t.to)) job_of[apart_.at(t.to, t.dst)] = no_job;
@@ -143,40 +140,6 @@ int& Jobs::items_between(Rank from, Rank to) {
   const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
   if (schedule_.only() == Shape::everybody) return items_[f * of_.size() + t];
   return from == only_ ? items_[t] : items_[of_.size() + f];
-}
-
-void Jobs::contribute_inputs() {
-  contributions_.resize(apart_.size());
-  landing_.resize(apart_.size(), no_landing);
-  for (Rank rank = 0; rank < schedule_.ranks(); ++rank) {
-    if (!knows(rank)) continue;
-    const int groups = input_groups(schedule_.collective(), schedule_.ranks(), rank, schedule_.root());
-    for (int block = 0; block < groups * schedule_.parts(); ++block)
-      contributions_[apart_.at(rank, {Buffer::input, block})] = 1;
-  }
-}
-
-/// At the beginning of the step.
-int Jobs::inputs_of(const Transfer& t) const {
-  if (contributions_.empty()) return 0;
-  return knows(t.from) ? contributions_[apart_.at(t.from, t.src)] : t.inputs;
-}
-
-/// Counts the contributions of all ranks; in a proven schedule none is counted twice.
-void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job) {
-  for (const Transfer& t : transfers) {
-    if (!knows(t.to)) continue;
-    const std::size_t cell = apart_.at(t.to, t.dst);
-    if (landing_[cell] == no_landing) {
-      landing_[cell] = 0;
-      landed_.push_back(cell);
-    }
-    landing_[cell] += inputs_of(t);
-  }
-  for (std::size_t i = first_job; i < jobs_.size(); ++i)
-    jobs_[i].inputs = landing_[apart_.at(jobs_[i].to, jobs_[i].dst)];
-  for (const std::size_t cell : landed_) contributions_[cell] = std::exchange(landing_[cell], no_landing);
-  landed_.clear();
 }
 
 /// Mapped memory: the side with fewer transfers in the step copies, so that all ranks work. If both have as many, the

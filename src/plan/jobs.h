@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "plan/cells.h"
+#include "plan/contributions.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -87,10 +88,6 @@ class Jobs {
   int next_item(const Transfer& t);
   int& items_between(Rank from, Rank to);
   bool wanted(Rank rank) const { return only_ == everybody || rank == only_; }
-  void contribute_inputs();
-  void contribute(std::span<const Transfer> transfers, std::size_t first_job);
-  int inputs_of(const Transfer& t) const;
-  bool knows(Rank rank) const { return schedule_.only() == Shape::everybody || rank == schedule_.only(); }
   void take_turns(std::size_t first_job, std::span<const Transfer> transfers);
   void choose_makers();
   void choose_makers(std::span<Job> step);
@@ -109,16 +106,13 @@ class Jobs {
   Rank only_;
   Cells apart_;
   Cells in_place_;
+  Contributions contributions_;
   bool possible_ = true;
   int items_max_ = 0;
   std::vector<Job> jobs_;  // in the order of steps
   std::vector<Operand> operands_;
   std::vector<std::vector<int>> of_;
   std::vector<std::vector<Sent>> sent_;  // by rank
-  std::vector<int> contributions_;       // by cell: how many inputs it is the sum of; for collectives that average
-  std::vector<int> landing_;             // by cell: contributions that this step adds; no_landing between steps
-  std::vector<std::size_t> landed_;      // cells of this step
-  std::vector<std::size_t> counts_;      // of this step's jobs: their sources
   std::vector<Operand*> next_;           // of this step's jobs: the next source to be written
   std::vector<int> items_;               // between two ranks in one step, see items_between(); 0 between steps
   std::vector<int> writer_;              // by cell, for one rank's step; -1 between steps
