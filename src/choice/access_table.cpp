@@ -49,7 +49,7 @@ AccessTable predict_access_table(const Shape& shape, const Machine& machine, con
   const auto in_line = make(of, Access::in_line, machine, conditions);
   const auto mapped = make(of, Access::mapped, machine, conditions);
   // One system call for each buffer now and then, at most as long as one that copies nothing from another process.
-  const double asking_us = 2 * machine.pull_us / PageKinds::repeats;
+  const double asking_us = 2 * machine.pull.call_us / PageKinds::repeats;
   if (!ordinary) return choose_accesses({.in_line = in_line.get(), .mapped = mapped.get()}, asking_us);
   const auto cma = make(of, Access::cma, machine, conditions);
   const auto cma_huge = make(of, Access::cma, machine.on_huge_pages(), conditions);

@@ -3,31 +3,20 @@
 
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "choice/conditions.h"
+#include "choice/cores.h"
+#include "choice/fifo_times.h"
 #include "choice/machine.h"
+#include "choice/traffic.h"
 #include "plan/plan.h"
 
 namespace tutti {
 
-/// The conditions under which plans run: equal on all ranks of a communicator.
-struct Conditions {
-  int cores = 1;                        ///< that its ranks may run on, in total
-  int channels = 2;                     ///< for collectives
-  int slots = 4;                        ///< per fifo
-  std::size_t slot_bytes = 128 * 1024;  ///< size of a slot
-  std::vector<int> hosts = {};          ///< by rank; empty: all ranks share memory
-  /// GB/s of the links from each rank to each other, by from · ranks + to, where they differ: at most so fast is a copy
-  /// between the two; 0, and empty for all: as the machine's numbers say. Of more ranks than are walked through, it is
-  /// left out.
-  std::vector<double> pair_gbps = {};
-  bool operator==(const Conditions&) const = default;
-};
-
-/// Predicts the time of calls with one algorithm by simulating every action of every rank. The time of a pass depends
-/// on how many bytes it reads and writes, and on their owners. A message, a flag or a call descriptor is seen one hop
+/// Predicts the time of calls with one algorithm by simulating every action of every rank. PassPrices says how long a
+/// pass takes. A message, a flag or a call descriptor is seen one hop
 /// after it was written. Ranks that share a core take turns. Tiles are simulated until their pace is known.
 class Cost {
  public:
@@ -50,21 +39,7 @@ class Cost {
     bool done = false;
     double ready = 0;  ///< when the next action may begin; infinite: not determined yet
   };
-  struct Fifo {
-    std::size_t acquired = 0, committed = 0, peeked = 0, released = 0;
-  };
-  struct Core {
-    double now = 0;
-    Rank rank = -1;
-  };
-
   void price(std::size_t group_bytes);
-  double pass_us(const Plan& plan, const Action& action) const;
-  double operand_us(const Plan& plan, const Place& place, bool read) const;
-  double pulled_write_us() const;
-  std::optional<std::size_t> measured_loop(const Plan& plan, const Action& action) const;
-  bool apart(Rank one, Rank other) const;
-  double link_us(const Plan& plan, const Place& place, bool read) const;
   double hop_us(Rank one, Rank other) const;
   double message_us(Rank one, Rank other) const;
   void enter();
@@ -76,43 +51,27 @@ class Cost {
   double ready_at(const Channel& channel) const;
   void finish_tile(Channel& channel, double now);
 
-  std::size_t index(const Channel& channel, Rank from, Rank to) const {
-    return (static_cast<std::size_t>(channel.index) * ranks_ + static_cast<std::size_t>(from)) * ranks_ +
-           static_cast<std::size_t>(to);
-  }
-  Core& core_of(Rank rank) { return cores_[core_index_[static_cast<std::size_t>(rank)]]; }
-  const Core& core_of(Rank rank) const { return cores_[core_index_[static_cast<std::size_t>(rank)]]; }
-
   std::span<const Plan> plans_;
   Machine machine_;
   LoopTable loops_;
-  std::size_t streamed_bytes_;
-  Conditions conditions_;
+  Conditions conditions_;  // hosts: of all ranks, or none
   std::size_t ranks_;
-  double own_groups_ = 0;    ///< number of groups in the buffers of a rank, on average
-  double moved_groups_ = 0;  ///< that the busiest rank takes from and gives to others
-  double pulling_ = 0;       ///< share of the ranks that pull
-  double fifo_peers_ = 0;    ///< number of fifos of the rank that has most
-  int items_max_ = 0;        ///< in a message
+  Traffic traffic_;
+  Cores cores_;
 
   // State for one call size.
-  std::size_t tiles_ = 1;
-  std::size_t walked_ = 1;  ///< number of tiles that are simulated
-  double group_bytes_ = 0;
-  double block_bytes_ = 0;     ///< of one tile of a part
-  std::size_t footprint_ = 0;  ///< by which loops are chosen
-  double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0, write_pulled_ = 0;  ///< µs a byte
-  double published_ = 0;                     ///< when the last call descriptor is published
-  std::vector<std::vector<double>> prices_;  ///< time of each pass, by rank and action
-  std::vector<Core> cores_;
-  std::vector<std::size_t> core_index_;  ///< by rank
+  CallCosts call_;
+  std::size_t walked_ = 1;                   // number of tiles that are simulated
+  std::vector<std::vector<double>> prices_;  // time of each pass, by rank and action
   std::vector<Channel> channels_;
-  std::vector<Fifo> fifos_;
-  std::vector<double> committed_at_, released_at_;  ///< by fifo and slot
-  std::vector<std::vector<double>> signals_;        ///< by pair: when each signal was raised
-  std::vector<std::size_t> taken_;                  ///< by pair
-  std::vector<double> lines_at_;                    ///< by rank: when its call descriptor was published
-  std::vector<double> tile_done_;                   ///< by tile: when the last rank finished it
+  FifoTimes fifos_;
+  struct Signals {
+    std::vector<double> raised;  // when
+    std::size_t taken = 0;
+  };
+  std::vector<Signals> signals_;   // by pair
+  std::vector<double> lines_at_;   // by rank: when its call descriptor was published
+  std::vector<double> tile_done_;  // by tile: when the last rank finished it
 };
 
 }  // namespace tutti

@@ -25,12 +25,12 @@ double lg(double value) {
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
   for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.setup_us, &machine.line_us,
-                       &machine.pass_us, &machine.message_us, &machine.pull_us, &machine.pull_apart_gbps})
+                       &machine.pass_us, &machine.message_us, &machine.pull.call_us, &machine.pull.apart_gbps})
     visit(*number);
-  for (auto& number : machine.bounced_gbps) visit(number);
-  for (auto* rates :
-       {&machine.pull, &machine.pull_huge, &machine.pull_alone, &machine.pull_huge_alone, &machine.read, &machine.write,
-        &machine.far_read, &machine.far_write, &machine.streamed_read, &machine.streamed_write})
+  for (auto& number : machine.pull.bounced_gbps) visit(number);
+  for (auto* rates : {&machine.pull.together, &machine.pull.huge_together, &machine.pull.alone,
+                      &machine.pull.huge_alone, &machine.read, &machine.write, &machine.far.read, &machine.far.write,
+                      &machine.far.streamed_read, &machine.far.streamed_write})
     for (auto& number : rates->gbps) visit(number);
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class)
@@ -44,7 +44,7 @@ void each(M& machine, Visit&& visit) {
 std::vector<std::string> make_names() {
   std::vector<std::string> all = {"hop_us",  "switch_us",  "enter_us", "setup_us",       "line_us",
                                   "pass_us", "message_us", "pull_us",  "pull_apart_gbps"};
-  for (const auto bounce : Machine::bounce_names) all.push_back(fmt::format("bounced_gbps_{}", bounce));
+  for (const auto bounce : PullRates::bounce_names) all.push_back(fmt::format("bounced_gbps_{}", bounce));
   for (const char* rates : {"pull", "pull_huge", "pull_alone", "pull_huge_alone", "read", "write", "far_read",
                             "far_write", "streamed_read", "streamed_write"})
     for (const auto footprint : Rates::names) all.push_back(fmt::format("{}_gbps_{}", rates, footprint));
@@ -107,10 +107,10 @@ const std::vector<std::string>& Machine::names() {
 
 bool Machine::realigning_pays() const {
   constexpr std::size_t large = 2;  // 1 MiB
-  return 1 / pull.gbps[large] + 1 / read.gbps[0] + 1 / write.gbps[large] < 1 / pull_apart_gbps;
+  return 1 / pull.together.gbps[large] + 1 / read.gbps[0] + 1 / write.gbps[large] < 1 / pull.apart_gbps;
 }
 
-std::size_t Machine::bounce_bytes() const {
+std::size_t PullRates::bounce_bytes() const {
   constexpr double clearly = 1.02;
   std::size_t best = 0;
   for (std::size_t i = 1; i < bounces.size(); ++i)
@@ -118,14 +118,14 @@ std::size_t Machine::bounce_bytes() const {
   return bounces[best];
 }
 
-std::size_t Machine::streamed_bytes() const {
+std::size_t FarRates::streamed_bytes() const {
   // A smaller message waits for memory longer than for a core.
   constexpr std::size_t smallest = 4 << 10, largest = 64 << 10;
   constexpr double clearly = 1.05;
   std::size_t from = std::numeric_limits<std::size_t>::max();
   for (std::size_t bytes = largest; bytes >= smallest; bytes /= 2) {
     const auto footprint = static_cast<double>(limits::call_payloads * bytes);
-    const double plain = far_read.us_per_byte(footprint) + far_write.us_per_byte(footprint);
+    const double plain = read.us_per_byte(footprint) + write.us_per_byte(footprint);
     const double streamed = streamed_read.us_per_byte(footprint) + streamed_write.us_per_byte(footprint);
     if (plain < clearly * streamed) break;
     from = bytes;
@@ -133,16 +133,16 @@ std::size_t Machine::streamed_bytes() const {
   return from;
 }
 
-Machine::UsPerByte Machine::message_us_per_byte(double bytes, double footprint, std::size_t streamed_bytes) const {
+FarRates::UsPerByte FarRates::message_us_per_byte(double bytes, double footprint, std::size_t streamed_bytes) const {
   const bool streams = bytes >= static_cast<double>(streamed_bytes);
-  return {.read = (streams ? streamed_read : far_read).us_per_byte(footprint),
-          .write = (streams ? streamed_write : far_write).us_per_byte(footprint)};
+  return {.read = (streams ? streamed_read : read).us_per_byte(footprint),
+          .write = (streams ? streamed_write : write).us_per_byte(footprint)};
 }
 
-double Machine::pull_us_per_byte(double footprint, double share) const {
-  const double together = pull.us_per_byte(footprint), alone = pull_alone.us_per_byte(footprint);
+double PullRates::us_per_byte(double footprint, double share) const {
+  const double all = together.us_per_byte(footprint), one = alone.us_per_byte(footprint);
   // What the ranks share, such as memory, is as fast for all of them together whatever their number is.
-  return std::min(together, std::max(alone, share * together));
+  return std::min(all, std::max(one, share * all));
 }
 
 Machine Machine::of_gpu() {
@@ -151,7 +151,7 @@ Machine Machine::of_gpu() {
   machine.hop_us = 1.5;
   machine.message_us = machine.line_us = 0.02;  // threads of a block look at all peers at once
   machine.pass_us = 0.1;
-  for (Rates* rates : {&machine.read, &machine.write, &machine.far_read, &machine.far_write}) rates->gbps.fill(gbps);
+  for (Rates* rates : {&machine.read, &machine.write, &machine.far.read, &machine.far.write}) rates->gbps.fill(gbps);
   // A pass reads or writes each block once, at the same speed; there is one kind of loop.
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class) at_footprint.fill(gbps);
@@ -160,8 +160,8 @@ Machine Machine::of_gpu() {
 
 Machine Machine::on_huge_pages() const {
   Machine other = *this;
-  other.pull = pull_huge;
-  other.pull_alone = pull_huge_alone;
+  other.pull.together = pull.huge_together;
+  other.pull.alone = pull.huge_alone;
   return other;
 }
 

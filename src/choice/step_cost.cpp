@@ -56,26 +56,22 @@ std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::
 
 StepCost::StepCost(const Algorithm& algorithm, const Shape& shape, Access access, const Machine& machine,
                    const Conditions& conditions)
-    : machine_(machine),
-      streamed_bytes_(machine.streamed_bytes()),
-      conditions_(conditions),
-      access_(access),
-      ranks_(shape.ranks),
-      crowd_(std::ceil(static_cast<double>(ranks_) / std::max(std::min(conditions.cores, ranks_), 1))) {
+    : machine_(machine), conditions_(conditions), traffic_(access, shape.ranks, machine, conditions) {
+  traffic_.pulling = 1;
   watch(algorithm, shape);
 }
 
 void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
   Shape shape = positions_of(ranks);
   std::vector<int> hosts;
-  if (conditions_.hosts.size() == static_cast<std::size_t>(ranks_))
-    for (Rank position = 0; position < ranks_; ++position)
+  if (conditions_.hosts.size() == static_cast<std::size_t>(traffic_.ranks))
+    for (Rank position = 0; position < traffic_.ranks; ++position)
       hosts.push_back(conditions_.hosts[static_cast<std::size_t>(
           has_positions(ranks) ? ranks.order[static_cast<std::size_t>(position)] : position)]);
   std::vector<int> all_steps;  // by watched rank
   for (const Rank rank : watched_ranks(algorithm.family->classes, shape, hosts)) {
     shape.only = rank;
-    RankWork work = work_of_rank(algorithm, shape, access_, hosts);
+    RankWork work = work_of_rank(algorithm, shape, traffic_.access, hosts);
     watched_.push_back(std::move(work.runs));
     double moved = 0, own = work.scratch_groups, peers = 0;
     int steps = 0;
@@ -86,12 +82,12 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
         peers += run.times * (with.messages_in + with.messages_out);
       }
     }
-    own += input_groups(shape.collective, ranks_, rank, shape.root);
-    own += output_groups(shape.collective, ranks_, rank, shape.root);
-    moved_groups_ = std::max(moved_groups_, moved / work.parts);
-    own_groups_ = std::max(own_groups_, own);
-    fifo_peers_ = std::max(fifo_peers_, std::min(peers, 2.0 * (ranks_ - 1)));
-    parts_ = work.parts;
+    own += input_groups(shape.collective, traffic_.ranks, rank, shape.root);
+    own += output_groups(shape.collective, traffic_.ranks, rank, shape.root);
+    traffic_.moved_groups = std::max(traffic_.moved_groups, moved / work.parts);
+    traffic_.own_groups = std::max(traffic_.own_groups, own);
+    traffic_.fifo_peers = std::max(traffic_.fifo_peers, std::min(peers, 2.0 * (traffic_.ranks - 1)));
+    traffic_.parts = work.parts;
     steps_ = std::max(steps_, steps);
     all_steps.push_back(steps);
   }
@@ -99,52 +95,33 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
   for (std::size_t i = 0; i < watched_.size(); ++i)
     if (all_steps[i] < steps_) watched_[i].push_back({.work = {}, .times = steps_ - all_steps[i]});
   shape.only = Shape::everybody;
-  if (access_ == Access::slots && algorithm.family->items != nullptr)
-    items_max_ = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
+  if (traffic_.access == Access::slots && algorithm.family->items != nullptr)
+    traffic_.items_max = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
 }
 
 std::size_t StepCost::bytes_moved(std::size_t group_bytes) const {
-  return static_cast<std::size_t>(moved_groups_ * static_cast<double>(group_bytes));
+  return traffic_.bytes_moved(group_bytes);
 }
 
 /// As Cost::price.
 void StepCost::price(std::size_t group_bytes) {
-  Split split(group_bytes, 1, parts_);
-  if (access_ == Access::slots) split.tile(conditions_.slot_bytes, items_max_);
-  tiles_ = split.tiles();
-  const auto bytes = static_cast<double>(group_bytes);
-  block_bytes_ = bytes / parts_ / static_cast<double>(tiles_);
-  const double own = own_groups_ * bytes;
-  double far = own + moved_groups_ * bytes;
-  if (access_ == Access::slots)
-    far = fifo_peers_ * static_cast<double>(std::min(tiles_, static_cast<std::size_t>(conditions_.channels))) *
-          conditions_.slots * block_bytes_ * items_max_;
-  if (access_ == Access::in_line) far = limits::call_payloads * own;
-  read_ = block_bytes_ * machine_.read.us_per_byte(crowd_ * own);
-  write_ = block_bytes_ * machine_.write.us_per_byte(crowd_ * own);
-  far_read_ = block_bytes_ * machine_.far_read.us_per_byte(crowd_ * far);
-  far_write_ = block_bytes_ * machine_.far_write.us_per_byte(crowd_ * far);
-  if (access_ != Access::mapped) {
-    const auto message = machine_.message_us_per_byte(block_bytes_, crowd_ * far, streamed_bytes_);
-    far_read_ = block_bytes_ * message.read;
-    far_write_ = block_bytes_ * message.write;
-  }
-  pull_ = block_bytes_ * (machine_.pull_us_per_byte(crowd_ * own, 1) + machine_.read.us_per_byte(0));
-  apart_ = block_bytes_ * 1e-3 / machine_.wire.gbps;
+  call_ = traffic_.costs(group_bytes, machine_, conditions_);
+  block_ = call_.byte.of(call_.block_bytes);
+  apart_ = call_.block_bytes * 1e-3 / machine_.wire.gbps;
 }
 
 double StepCost::entry_us() const {
-  const bool waits = access_ != Access::in_line && ranks_ > 1;
+  const bool waits = traffic_.access != Access::in_line && traffic_.ranks > 1;
   double us = machine_.enter_us;
-  if (access_ == Access::in_line) us += read_ + far_write_;
-  if (access_ != Access::in_line) us += machine_.setup_us;
-  us = crowd_ * us + turns_us();
-  return waits ? us + machine_.hop_us + crowd_ * machine_.line_us * (ranks_ - 1) : us;
+  if (traffic_.access == Access::in_line) us += block_.read + block_.far_write;
+  if (traffic_.access != Access::in_line) us += machine_.setup_us;
+  us = traffic_.crowd * us + turns_us();
+  return waits ? us + machine_.hop_us + traffic_.crowd * machine_.line_us * (traffic_.ranks - 1) : us;
 }
 
 /// Of the ranks of a core, each but the last gives the core to the next one.
 double StepCost::turns_us() const {
-  return (crowd_ - 1) * machine_.switch_us;
+  return (traffic_.crowd - 1) * machine_.switch_us;
 }
 
 double StepCost::send_us(const StepWork& work) const {
@@ -152,8 +129,8 @@ double StepCost::send_us(const StepWork& work) const {
   for (std::size_t kind = 0; kind < distances; ++kind) {
     const StepWork::Exchanged& with = work.with[kind];
     us += with.messages_out * (kind == 0 ? machine_.message_us : machine_.wire.message_us);
-    us += (with.blocks_out - with.merged) * (machine_.pass_us + read_);
-    us += with.blocks_out * (kind == 0 ? far_write_ : apart_);
+    us += (with.blocks_out - with.merged) * (machine_.pass_us + block_.read);
+    us += with.blocks_out * (kind == 0 ? block_.far_write : apart_);
   }
   return us;
 }
@@ -161,8 +138,9 @@ double StepCost::send_us(const StepWork& work) const {
 double StepCost::receive_us(const StepWork& work, std::size_t kind) const {
   const StepWork::Exchanged& with = work.with[kind];
   const double message = kind == 0 ? machine_.message_us : machine_.wire.message_us;
-  double us = with.passes.count * machine_.pass_us + with.passes.reads * read_ + with.passes.writes * write_;
-  switch (access_) {
+  double us =
+      with.passes.count * machine_.pass_us + with.passes.reads * block_.read + with.passes.writes * block_.write;
+  switch (traffic_.access) {
     case Access::slots: us += 2 * message * with.messages_in; break;
     case Access::in_line: us += machine_.line_us * with.messages_in; break;
     case Access::mapped:
@@ -170,11 +148,12 @@ double StepCost::receive_us(const StepWork& work, std::size_t kind) const {
       if (with.waits) us += 2 * message * with.messages_in;
       break;
   }
-  if (access_ != Access::cma) return us + with.blocks_in * (kind == 0 ? far_read_ : apart_);
+  if (traffic_.access != Access::cma) return us + with.blocks_in * (kind == 0 ? block_.far_read : apart_);
   // What is copied needs no store besides; what is summed up is copied to a bounce buffer first.
   const bool sums = with.passes.reads > 0 || with.blocks_in > with.passes.count;
-  const double calls = sums ? std::ceil(block_bytes_ / static_cast<double>(machine_.bounce_bytes())) : 1;
-  return us + with.blocks_in * (pull_ + calls * machine_.pull_us) - (sums ? 0 : with.passes.writes * write_);
+  const double calls = sums ? std::ceil(call_.block_bytes / static_cast<double>(machine_.pull.bounce_bytes())) : 1;
+  return us + with.blocks_in * (block_.pull + calls * machine_.pull.call_us) -
+         (sums ? 0 : with.passes.writes * block_.write);
 }
 
 /// All watched ranks do one step: first each sends, then each receives what the slowest of them has sent by then.
@@ -191,14 +170,15 @@ void StepCost::step() {
 void StepCost::send(std::size_t i, std::array<bool, distances>& sends) {
   const StepWork& work = *now_[i];
   Clock& clock = clocks_[i];
-  const double own = work.local.count * machine_.pass_us + work.local.reads * read_ + work.local.writes * write_;
-  const double us = crowd_ * (own + send_us(work));
+  const double own =
+      work.local.count * machine_.pass_us + work.local.reads * block_.read + work.local.writes * block_.write;
+  const double us = traffic_.crowd * (own + send_us(work));
   if (clock.idle && us > 0) clock = {.now = clock.now, .begun = clock.now, .idle = false};
   clock.now += us;
   clock.busy += us;
   for (std::size_t kind = 0; kind < distances; ++kind) {
     // Without messages, what was made in the step before is there to be read.
-    const bool shows = access_ != Access::slots;
+    const bool shows = traffic_.access != Access::slots;
     if (work.with[kind].blocks_out == 0 && !(shows && kind == 0)) continue;
     sent_[kind].at = sends[kind] ? std::max(sent_[kind].at, clock.now) : clock.now;
     sends[kind] = true;
@@ -210,11 +190,11 @@ void StepCost::receive(std::size_t i, std::size_t kind) {
   Clock& clock = clocks_[i];
   Sent& sent = sent_[kind];
   const double hop = kind == 1 ? machine_.wire.hop_us : conditions_.cores > 1 ? machine_.hop_us : 0;
-  const double us = crowd_ * receive_us(work, kind) + turns_us();
-  if (access_ == Access::slots || access_ == Access::in_line || work.with[kind].waits) {
+  const double us = traffic_.crowd * receive_us(work, kind) + turns_us();
+  if (traffic_.access == Access::slots || traffic_.access == Access::in_line || work.with[kind].waits) {
     // Ranks that nobody watches have passed it on since, each at the price of receiving and of sending.
-    const double message = kind == 1 ? machine_.wire.message_us + apart_ : machine_.message_us + far_write_;
-    sent.at += sent.steps_ago * (hop + us + crowd_ * work.with[kind].blocks_in * message);
+    const double message = kind == 1 ? machine_.wire.message_us + apart_ : machine_.message_us + block_.far_write;
+    sent.at += sent.steps_ago * (hop + us + traffic_.crowd * work.with[kind].blocks_in * message);
     sent.steps_ago = 0;
     clock.now = std::max(clock.now, sent.at + hop);
   }
@@ -275,10 +255,11 @@ double StepCost::us(std::size_t group_bytes, double bound_us) {
     pace = std::max({pace, clock.busy, span / conditions_.channels});
   }
   if (end > bound_us) return never;
-  end += static_cast<double>(tiles_ - 1) * pace;
+  end += static_cast<double>(call_.tiles - 1) * pace;
   // Nobody leaves while others use its memory.
-  if (access_ == Access::mapped || access_ == Access::cma)
-    end += machine_.hop_us + crowd_ * machine_.message_us * std::min(fifo_peers_, 2.0 * (ranks_ - 1));
+  if (traffic_.access == Access::mapped || traffic_.access == Access::cma)
+    end += machine_.hop_us +
+           traffic_.crowd * machine_.message_us * std::min(traffic_.fifo_peers, 2.0 * (traffic_.ranks - 1));
   return end > bound_us ? never : end;
 }
 

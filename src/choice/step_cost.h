@@ -56,24 +56,16 @@ class StepCost {
   void walk(double bound_us);
 
   Machine machine_;
-  std::size_t streamed_bytes_;
   Conditions conditions_;
-  Access access_;
-  int ranks_;
+  Traffic traffic_;
   int steps_ = 0;
-  int parts_ = 1;
-  int items_max_ = 1;
-  double crowd_ = 1;         ///< ranks that share a core
-  double moved_groups_ = 0;  ///< that the busiest rank takes from and gives to others
-  double own_groups_ = 0;    ///< in the buffers of a rank
-  double fifo_peers_ = 0;
   std::vector<std::vector<StepRun>> watched_;  ///< by watched rank
 
   // State for one call size.
-  std::size_t tiles_ = 1;
-  double block_bytes_ = 0;
-  double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0, apart_ = 0;  ///< µs a block
-  std::vector<Clock> clocks_;                                                          ///< by watched rank
+  CallCosts call_;
+  AccessCosts block_;
+  double apart_ = 0;                  ///< µs a block between hosts
+  std::vector<Clock> clocks_;         ///< by watched rank
   std::vector<const StepWork*> now_;  ///< by watched rank: its work in the present step
   std::array<Sent, distances> sent_;  ///< by distance
 };

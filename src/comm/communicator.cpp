@@ -31,9 +31,9 @@ PassRules pass_rules_of(const Config& config, const Membership& members) {
   return {.loops = forced ? LoopTable::all(*forced) : machine.loops.table(),
           .nontemporal_bytes = static_cast<std::size_t>(config.integer("TUTTI_NT_THRESHOLD")),
           .direct_bytes = static_cast<std::size_t>(config.integer("TUTTI_ZCOPY_THRESHOLD")),
-          .bounce_bytes = machine.bounce_bytes(),
+          .bounce_bytes = machine.pull.bounce_bytes(),
           // The system copies out of a socket's slot at once.
-          .streamed_bytes = members.spans_hosts() ? PassRules{}.streamed_bytes : machine.streamed_bytes(),
+          .streamed_bytes = members.spans_hosts() ? PassRules{}.streamed_bytes : machine.far.streamed_bytes(),
           .realigns = machine.realigning_pays()};
 }
 

@@ -20,14 +20,14 @@ PeerMemoryWindows::PeerMemoryWindows(Process& process, const Membership& members
   const auto footprint = static_cast<double>(members.area->area.shape().slot_bytes) * members.area->area.shape().slots *
                          (members.area->area.shape().channels - 1);
   const auto slot = static_cast<double>(members.area->area.shape().slot_bytes);
-  const auto message = machine.message_us_per_byte(slot, footprint, machine.streamed_bytes());
+  const auto message = machine.far.message_us_per_byte(slot, footprint, machine.far.streamed_bytes());
   const double copied = machine.read.us_per_byte(footprint) + message.write + message.read;
-  spared_us_of_a_byte_ = copied - machine.pull.us_per_byte(footprint);
+  spared_us_of_a_byte_ = copied - machine.pull.together.us_per_byte(footprint);
 }
 
 bool PeerMemoryWindows::pulling_pays(std::size_t bytes) const {
   if (!pulls_) return false;
-  return !maps_ || static_cast<double>(bytes) * spared_us_of_a_byte_ > members_.machine.pull_us;
+  return !maps_ || static_cast<double>(bytes) * spared_us_of_a_byte_ > members_.machine.pull.call_us;
 }
 
 /// Once per call.

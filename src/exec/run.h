@@ -69,7 +69,7 @@ struct PassRules {
   /// all ranks.
   std::size_t direct_bytes = 8 * 1024;
   std::size_t bounce_bytes = 128 * 1024;  ///< of data pulled at once to be reduced
-  /// Messages of this size or more are written with nontemporal stores: see Machine::streamed_bytes.
+  /// Messages of this size or more are written with nontemporal stores: see FarRates::streamed_bytes.
   std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
   /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
   bool realigns = false;

@@ -121,8 +121,8 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
   machine.read.gbps[index] = gbps(read);
   machine.write.gbps[index] = gbps(write);
   if (sampler_.members() < 2) {
-    machine.far_read.gbps[index] = gbps(read);
-    machine.far_write.gbps[index] = gbps(write);
+    machine.far.read.gbps[index] = gbps(read);
+    machine.far.write.gbps[index] = gbps(write);
     return;
   }
   const auto passed_on = [&](Loop loop, Rates& to_read, Rates& to_write) {
@@ -130,8 +130,8 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
     to_write.gbps[index] = gbps(std::max(filling / half - read, write));
     to_read.gbps[index] = gbps(std::max(reading / half - write, read));
   };
-  passed_on(Loop::plain, machine.far_read, machine.far_write);
-  passed_on(Loop::nontemporal, machine.streamed_read, machine.streamed_write);
+  passed_on(Loop::plain, machine.far.read, machine.far.write);
+  passed_on(Loop::nontemporal, machine.far.streamed_read, machine.far.streamed_write);
 }
 
 Measurement::Passing Measurement::pass_on(std::size_t footprint, Loop loop) {

@@ -182,18 +182,18 @@ void measure_pulls(Sampler& sampler, Machine& machine) {
     memory.touch(sampler);
     Pulls pulls(sampler, memory);
     const double none = pulls.seconds(64, Rates::footprints[0], 0);
-    measure_rates(pulls, none, huge ? measured.pull_huge : measured.pull,
-                  huge ? measured.pull_huge_alone : measured.pull_alone);
+    measure_rates(pulls, none, huge ? measured.pull.huge_together : measured.pull.together,
+                  huge ? measured.pull.huge_alone : measured.pull.alone);
     if (huge) {
-      for (std::size_t i = 0; i < Machine::bounces.size(); ++i)
-        measured.bounced_gbps[i] =
-            1e-9 * static_cast<double>(Machine::bounces[i]) / pulls.bounced_seconds(Machine::bounces[i]);
+      for (std::size_t i = 0; i < PullRates::bounces.size(); ++i)
+        measured.pull.bounced_gbps[i] =
+            1e-9 * static_cast<double>(PullRates::bounces[i]) / pulls.bounced_seconds(PullRates::bounces[i]);
     } else {
       const double seconds = pulls.seconds(large_pull_bytes, Rates::footprints[2], apart);
       for (std::size_t i = 0; i < PulledFootprints::bytes.size(); ++i)
         measured.loops.pulled_gbps[i] = pulled_gbps(pulls, PulledFootprints::bytes[i], none);
-      measured.pull_us = 1e6 * none;
-      measured.pull_apart_gbps = 1e-9 * static_cast<double>(large_pull_bytes) / std::max(seconds - none, 0.1 * seconds);
+      measured.pull.call_us = 1e6 * none;
+      measured.pull.apart_gbps = 1e-9 * static_cast<double>(large_pull_bytes) / std::max(seconds - none, 0.1 * seconds);
     }
     if (!pulls.permitted() || sampler.disturbed()) return;
   }

@@ -63,10 +63,10 @@ TEST(Machines, ThatCopyFastInTheKernelPullSooner) {
 
 TEST(AccessTable, FollowTheNumbers) {
   Machine fast, slow;
-  fast.pull.gbps.fill(100);
-  slow.pull.gbps.fill(0.1);
-  fast.pull_huge = slow.pull;
-  slow.pull_huge = fast.pull;
+  fast.pull.together.gbps.fill(100);
+  slow.pull.together.gbps.fill(0.1);
+  fast.pull.huge_together = slow.pull.together;
+  slow.pull.huge_together = fast.pull.together;
   const AccessTable pulling = access_table(fast, Collective::all_to_all),
                     not_pulling = access_table(slow, Collective::all_to_all);
   EXPECT_TRUE(pulling.pulls[width(1 << 20)]);
@@ -83,11 +83,11 @@ TEST(AccessTable, FollowTheNumbers) {
 
 TEST(AccessTable, DoNotDependOnPagesWhereAskingCostsMoreThanTheySpare) {
   Machine machine;
-  machine.pull.gbps.fill(0.1);
-  machine.pull_huge.gbps.fill(100);
+  machine.pull.together.gbps.fill(0.1);
+  machine.pull.huge_together.gbps.fill(100);
   EXPECT_NE(access_table(machine, Collective::all_to_all).pulls,
             access_table(machine, Collective::all_to_all).pulls_huge);
-  machine.pull_us = 1000;
+  machine.pull.call_us = 1000;
   EXPECT_EQ(access_table(machine, Collective::all_to_all).pulls[width(64 << 10)],
             access_table(machine, Collective::all_to_all).pulls_huge[width(64 << 10)]);
 }
@@ -108,26 +108,28 @@ TEST(AccessTable, OfSumsThatPeersCopyGoThroughMemoryWhereCoresShareNoCache) {
 
 TEST(AccessTable, OfMessagesGoThroughMemoryWhereCoresShareNoCache) {
   constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-  EXPECT_EQ(Machine{}.streamed_bytes(), never) << "unmeasured";
+  EXPECT_EQ(Machine{}.far.streamed_bytes(), never) << "unmeasured";
   Machine apart;
-  apart.far_write.gbps.fill(2);
-  apart.streamed_read.gbps.fill(15);
-  apart.streamed_write.gbps.fill(25);
-  EXPECT_EQ(apart.streamed_bytes(), 4U << 10);
+  apart.far.write.gbps.fill(2);
+  apart.far.streamed_read.gbps.fill(15);
+  apart.far.streamed_write.gbps.fill(25);
+  EXPECT_EQ(apart.far.streamed_bytes(), 4U << 10);
   Machine plain = apart;
-  plain.streamed_write.gbps.fill(1);
+  plain.far.streamed_write.gbps.fill(1);
   EXPECT_TRUE(access_table(apart, Collective::broadcast).carries[width(8 << 10)]);
   EXPECT_FALSE(access_table(plain, Collective::broadcast).carries[width(8 << 10)]);
   Machine partly = apart;
-  for (const std::size_t cached : {0, 1}) partly.far_write.gbps[cached] = 50;  // up to 128 KiB
-  EXPECT_GT(partly.streamed_bytes(), 8U << 10);
-  EXPECT_LE(partly.streamed_bytes(), 64U << 10);
-  partly.far_write.gbps.fill(50);
-  EXPECT_EQ(partly.streamed_bytes(), never);
-  const auto of = [&](double bytes) { return apart.message_us_per_byte(bytes, 1 << 20, apart.streamed_bytes()); };
-  EXPECT_EQ(of(4095).write, apart.far_write.us_per_byte(1 << 20));
-  EXPECT_EQ(of(4096).write, apart.streamed_write.us_per_byte(1 << 20));
-  EXPECT_EQ(of(4096).read, apart.streamed_read.us_per_byte(1 << 20));
+  for (const std::size_t cached : {0, 1}) partly.far.write.gbps[cached] = 50;  // up to 128 KiB
+  EXPECT_GT(partly.far.streamed_bytes(), 8U << 10);
+  EXPECT_LE(partly.far.streamed_bytes(), 64U << 10);
+  partly.far.write.gbps.fill(50);
+  EXPECT_EQ(partly.far.streamed_bytes(), never);
+  const auto of = [&](double bytes) {
+    return apart.far.message_us_per_byte(bytes, 1 << 20, apart.far.streamed_bytes());
+  };
+  EXPECT_EQ(of(4095).write, apart.far.write.us_per_byte(1 << 20));
+  EXPECT_EQ(of(4096).write, apart.far.streamed_write.us_per_byte(1 << 20));
+  EXPECT_EQ(of(4096).read, apart.far.streamed_read.us_per_byte(1 << 20));
 }
 
 TEST(AccessTable, OfOneRankAndOfBarriersAreNone) {

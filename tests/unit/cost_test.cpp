@@ -23,9 +23,10 @@ constexpr double nothing = 1e-4, endless = 1e5;
 /// A machine on which nothing takes time.
 Machine idle() {
   Machine m;
-  m.hop_us = m.switch_us = m.enter_us = m.setup_us = m.line_us = m.pass_us = m.message_us = m.pull_us = nothing;
-  for (Rates* rates : {&m.pull, &m.pull_huge, &m.read, &m.write, &m.far_read, &m.far_write}) rates->gbps.fill(endless);
-  for (Rates* rates : {&m.streamed_read, &m.streamed_write}) rates->gbps.fill(nothing);
+  m.hop_us = m.switch_us = m.enter_us = m.setup_us = m.line_us = m.pass_us = m.message_us = m.pull.call_us = nothing;
+  for (Rates* rates : {&m.pull.together, &m.pull.huge_together, &m.read, &m.write, &m.far.read, &m.far.write})
+    rates->gbps.fill(endless);
+  for (Rates* rates : {&m.far.streamed_read, &m.far.streamed_write}) rates->gbps.fill(nothing);
   for (auto& of_class : m.loops.gbps)
     for (auto& rates : of_class) rates.fill(endless);
   return m;
@@ -62,7 +63,7 @@ TEST(Cost, OfHopsAloneIsTheStepsAndOneToEnter) {
 
 TEST(Cost, OfBytesAloneIsWhatARankMoves) {
   Machine bytes = idle();
-  bytes.far_write.gbps.fill(1e-3);  // a byte in a µs
+  bytes.far.write.gbps.fill(1e-3);  // a byte in a µs
   constexpr double group = 16 * 9 * 5 * 4 * 64;
   for (const int ranks : {2, 3, 4, 5, 8}) {
     const Shape shape{.ranks = ranks};
@@ -84,7 +85,7 @@ TEST(Cost, OfManyTilesGrowsWithThem) {
 
 TEST(Cost, OfRanksOnOneCoreIsAllTheirWork) {
   Machine bytes = idle();
-  bytes.far_write.gbps.fill(1e-3);
+  bytes.far.write.gbps.fill(1e-3);
   const double apart = us("ring", {.ranks = 4}, Access::slots, 1 << 16, bytes, {.cores = 4});
   EXPECT_NEAR(us("ring", {.ranks = 4}, Access::slots, 1 << 16, bytes, {.cores = 2}), 2 * apart, 0.05 * apart);
   EXPECT_NEAR(us("ring", {.ranks = 4}, Access::slots, 1 << 16, bytes, {.cores = 1}), 4 * apart, 0.05 * apart);
@@ -93,7 +94,7 @@ TEST(Cost, OfRanksOnOneCoreIsAllTheirWork) {
 /// However the ranks take turns, two cores do not do more than twice the work of one.
 TEST(Cost, OfManyTilesOnFewCoresIsAllTheirWork) {
   Machine slow = idle();
-  for (Rates* rates : {&slow.read, &slow.write, &slow.far_read, &slow.far_write}) rates->gbps.fill(1);
+  for (Rates* rates : {&slow.read, &slow.write, &slow.far.read, &slow.far.write}) rates->gbps.fill(1);
   for (const Collective collective : {Collective::broadcast, Collective::all_reduce, Collective::all_gather})
     for (const Algorithm& algorithm : algorithms()) {
       const Shape shape{.collective = collective, .ranks = 8};
@@ -127,7 +128,7 @@ TEST(Cost, IsFiniteForEveryAlgorithmAndGrowsWithTheCall) {
 TEST(Machine, TravelsAsNumbersAndIsCheckedOnArrival) {
   Machine machine;
   machine.hop_us = 0.25;
-  machine.far_write.gbps[4] = 3;
+  machine.far.write.gbps[4] = 3;
   const auto numbers = machine.numbers();
   const auto back = Machine::of(numbers);
   ASSERT_TRUE(back);

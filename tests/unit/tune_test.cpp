@@ -40,7 +40,7 @@ cpu_set_t cpus(int count) {
 Machine other_machine() {
   Machine machine;
   machine.hop_us = 0.4321;
-  machine.far_write.gbps[2] = 5.25;
+  machine.far.write.gbps[2] = 5.25;
   return machine;
 }
 
@@ -249,7 +249,7 @@ struct Day {
               .now_s = [now_s] { return now_s; }}) {}
   std::optional<Machine> machine() const {
     Machine found = other_machine();
-    found.far_write.gbps[2] += changed;
+    found.far.write.gbps[2] += changed;
     return found;
   }
   Machine start() { return tune.machine(cpus(2), log); }

@@ -29,10 +29,10 @@ Machine rates_of(const topology::Topology& machine, int ranks_per_host) {
   Machine rates = Machine::of_gpu();
   const auto rings = topology::channels_of(machine, gpus);
   if (const double gbps = static_cast<double>(rings.orders.size()) * rings.gbps_each; gbps > 0)
-    for (Rates* far : {&rates.far_read, &rates.far_write}) far->gbps.fill(gbps);
+    for (Rates* far : {&rates.far.read, &rates.far.write}) far->gbps.fill(gbps);
   // A pass of a kernel that reads peers' memory is as fast as the links.
   for (auto& of_class : rates.loops.gbps)
-    for (auto& at_footprint : of_class) at_footprint.fill(rates.far_read.gbps[0]);
+    for (auto& at_footprint : of_class) at_footprint.fill(rates.far.read.gbps[0]);
   rates.wire = {.hop_us = network_hop_us, .message_us = network_message_us};
   if (const double gbps = network_gbps(machine, ranks_per_host); gbps > 0) rates.wire.gbps = gbps;
   return rates;
