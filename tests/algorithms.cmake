@@ -1,5 +1,6 @@
 # The second proof: what it refuses, and what it proves, the plans of every algorithm.
 tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_proof LABELS unit proof)
+tutti_test(check_parts_test SOURCES unit/check_parts_test.cpp LIBS tutti_proof LABELS unit proof)
 
 tutti_test(positions_test SOURCES unit/positions_test.cpp LIBS tutti_choice tutti_proof LABELS unit proof)
 # Steps and bytes, a file for each group of families.

@@ -30,6 +30,8 @@ class Clocks {
   void clear(Row row);
   void copy(Row to, Row from);
   void join(Row into, Row other);
+  /// The next time of `rank`.
+  void tick(Row row, Rank rank) { ++at(row)[static_cast<std::size_t>(rank)]; }
 
  private:
   std::size_t width_;

@@ -1,72 +1,68 @@
-// Blocks that ranks of a host read from each other's buffers: who may read what, and when it may change.
-#include <algorithm>
+#include "analysis/proof/check_offers.h"
 
-#include "analysis/proof/check_machine.h"
+#include <algorithm>
+#include <utility>
+
 #include "analysis/proof/check_operands.h"
 #include "plan/outlasting.h"
 
 namespace tutti::proof {
 
+Offers::Offers(std::vector<int> hosts, bool multiplied, const Channels& channels, int ranks)
+    : hosts_(std::move(hosts)),
+      multiplied_(multiplied),
+      channels_per_rank_(channels.per_rank()),
+      offered_(static_cast<std::size_t>(ranks) * channels_per_rank_) {}
+
 /// `place`: index of `p` in the plan.
-bool Machine::offers(const Channel& l, const Place& p, std::size_t place) const {
-  const std::vector<bool>& outlasts = plan(l).outlasts;
+bool Offers::offers(const Channel& l, const Place& p, std::size_t place) const {
+  const std::vector<bool>& outlasts = l.plan().outlasts;
   if (hosts_.empty() || p.where != Where::slot || place >= outlasts.size() || !outlasts[place]) return false;
   return hosts_[static_cast<std::size_t>(l.rank)] == hosts_[p.peer];
 }
 
-/// After the pass, when its own destinations hold their blocks.
-Result<void> Machine::offer_blocks(Channel& l, const Action& a) {
-  const Place* const kept = lasting_place(plan(l), a, multiplied_ && adds(l));
-  const auto to = plan(l).destinations(a);
+Result<void> Offers::offer(const Channel& l, const Action& a, Messages& messages) {
+  const Place* const kept = lasting_place(l.plan(), a, multiplied_ && l.stage->adds());
+  const auto to = l.plan().destinations(a);
   for (std::size_t i = 0; kept != nullptr && i < to.size(); ++i) {
     if (!offers(l, to[i], a.first + a.sources + i)) continue;
-    Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
+    Slots& slots = messages.of(l);
     Slots::Link& link = slots.link(l.rank, to[i].peer);
     Slots::Item& item = slots.item(link, link.committed, to[i].block);
-    item.offered = &cell(l, *kept);
+    item.offered = &l.cell(*kept);
     item.offered_term = item.offered->term;
-    if (!offers_what_it_stores(l, item)) return wrong(l, describe(to[i], true) + ": another block is offered");
-    offered_[static_cast<std::size_t>(l.rank) * channels_per_rank_ + l.channel].push_back(
-        {.peer = Rank{to[i].peer}, .message = link.committed, .cell = item.offered});
+    if (!offers_what_it_stores(l, item)) return l.wrong(describe(to[i], true) + ": another block is offered");
+    of(l).push_back({.peer = Rank{to[i].peer}, .message = link.committed, .cell = item.offered});
   }
   return {};
 }
 
 /// Reading a contribution scales it, which changes nothing where sums are not pre-multiplied.
-bool Machine::offers_what_it_stores(const Channel& l, const Slots::Item& item) {
+bool Offers::offers_what_it_stores(const Channel& l, const Slots::Item& item) const {
   if (item.offered_term == item.cell.term) return true;
-  Terms& terms = *stage(l).program.terms;
-  return adds(l) && !multiplied_ && terms.is_raw(item.offered_term) &&
+  Terms& terms = *l.stage->program.terms;
+  return l.stage->adds() && !multiplied_ && terms.is_raw(item.offered_term) &&
          terms.scaled(item.offered_term) == item.cell.term;
 }
 
-/// Whether the message's receiver has released it; then the sender knows it.
-bool Machine::take_back_offer(Channel& l, Rank peer, std::uint32_t message) {
-  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
-  Slots::Link& link = slots.link(l.rank, peer);
-  if (link.released <= message) return false;
-  clocks_.join(l.now, slots.message(link, link.released - 1).freed);
-  return true;
-}
-
-/// False while a peer is yet to read a block that the pass changes.
-bool Machine::may_change(Channel& l, const Action& a) {
-  auto& offered = offered_[static_cast<std::size_t>(l.rank) * channels_per_rank_ + l.channel];
+bool Offers::may_change(const Channel& l, const Action& a, Messages& messages, Clocks& clocks) {
+  auto& offered = of(l);
   if (offered.empty()) return true;
-  for (const Place& p : plan(l).destinations(a)) {
+  for (const Place& p : l.plan().destinations(a)) {
     if (p.where >= Where::slot) continue;
-    if (a.verb == Verb::copy && left_alone(l, plan(l).sources(a)[0], p)) continue;
-    const Cell* const changed = &cell(l, p);
-    std::erase_if(offered,
-                  [&](const Offered& one) { return one.cell == changed && take_back_offer(l, one.peer, one.message); });
+    if (a.verb == Verb::copy && l.left_alone(l.plan().sources(a)[0], p)) continue;
+    const Cell* const changed = &l.cell(p);
+    std::erase_if(offered, [&](const Offered& one) {
+      return one.cell == changed && messages.released(l, one.peer, one.message, clocks);
+    });
     if (std::ranges::any_of(offered, [&](const Offered& one) { return one.cell == changed; })) return false;
   }
   return true;
 }
 
-bool Machine::all_offers_read(Channel& l) {
-  auto& offered = offered_[static_cast<std::size_t>(l.rank) * channels_per_rank_ + l.channel];
-  std::erase_if(offered, [&](const Offered& one) { return take_back_offer(l, one.peer, one.message); });
+bool Offers::all_read(const Channel& l, Messages& messages, Clocks& clocks) {
+  auto& offered = of(l);
+  std::erase_if(offered, [&](const Offered& one) { return messages.released(l, one.peer, one.message, clocks); });
   return offered.empty();
 }
 
