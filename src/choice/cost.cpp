@@ -32,18 +32,18 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
       loops_(machine.loops.table()),
       conditions_(of_ranks(conditions, plans.size())),
       ranks_(plans.size()),
-      traffic_(plans[0].access, plans[0].ranks, machine, conditions),
+      use_(plans[0].access, plans[0].ranks, machine, conditions),
       cores_(ranks_, conditions_),
       prices_(ranks_) {
   assert(!plans.empty() && static_cast<std::size_t>(plans[0].ranks) == ranks_);
   assert(conditions.pair_gbps.empty() || conditions.pair_gbps.size() == ranks_ * ranks_);
-  traffic_.parts = plans[0].parts;
+  use_.parts = plans[0].parts;
   for (const Plan& plan : plans) {
     int peers = 0, moved = 0;
     bool pulls = false;
     for (const Action& action : plan.actions) {
       if (action.verb == Verb::acquire || action.verb == Verb::peek) {
-        traffic_.items_max = std::max(traffic_.items_max, static_cast<int>(action.items));
+        use_.items_max = std::max(use_.items_max, static_cast<int>(action.items));
         ++peers;
       }
       if (!is_pass(action)) continue;
@@ -51,16 +51,16 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
       moved += far(plan.sources(action)) + far(plan.destinations(action));
       pulls = pulls || (plan.access == Access::cma && far(plan.sources(action)) > 0);
     }
-    traffic_.pulling += (pulls ? 1.0 : 0.0) / static_cast<double>(ranks_);
-    traffic_.own_groups += static_cast<double>(groups_of(plan)) / static_cast<double>(ranks_);
-    traffic_.moved_groups = std::max(traffic_.moved_groups, static_cast<double>(moved) / plan.parts);
-    traffic_.fifo_peers =
-        std::max(traffic_.fifo_peers, std::min(static_cast<double>(peers), 2.0 * static_cast<double>(ranks_ - 1)));
+    use_.pulling += (pulls ? 1.0 : 0.0) / static_cast<double>(ranks_);
+    use_.own_groups += static_cast<double>(groups_of(plan)) / static_cast<double>(ranks_);
+    use_.moved_groups = std::max(use_.moved_groups, static_cast<double>(moved) / plan.parts);
+    use_.fifo_peers =
+        std::max(use_.fifo_peers, std::min(static_cast<double>(peers), 2.0 * static_cast<double>(ranks_ - 1)));
   }
 }
 
 std::size_t Cost::bytes_moved(std::size_t group_bytes) const {
-  return traffic_.bytes_moved(group_bytes);
+  return use_.bytes_moved(group_bytes);
 }
 
 double Cost::us(std::size_t group_bytes, double bound_us) {
@@ -71,9 +71,9 @@ double Cost::us(std::size_t group_bytes, double bound_us) {
 
 /// Computes the time of each pass of one tile in a call of this size.
 void Cost::price(std::size_t group_bytes) {
-  call_ = traffic_.costs(group_bytes, machine_, conditions_);
+  call_ = use_.costs(group_bytes, machine_, conditions_);
   walked_ = std::min(call_.tiles, tiles_of_channel * static_cast<std::size_t>(conditions_.channels));
-  const PassPrices passes(machine_, loops_, conditions_, call_, traffic_.ranks);
+  const PassPrices passes(machine_, loops_, conditions_, call_, use_.ranks);
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     prices_[rank].clear();
     for (const Action& action : plans_[rank].actions)
@@ -93,7 +93,7 @@ double Cost::message_us(Rank one, Rank other) const {
 /// All ranks enter: they publish their call descriptors and, where they access each other's buffers, wait for those of
 /// all.
 void Cost::enter() {
-  const std::size_t channels = traffic_.access == Access::slots
+  const std::size_t channels = use_.access == Access::slots
                                    ? std::min(static_cast<std::size_t>(conditions_.channels), call_.tiles)
                                    : std::size_t{1};
   std::ranges::fill(cores_.all(), Cores::Core{});
@@ -102,13 +102,13 @@ void Cost::enter() {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     Cores::Core& core = cores_.of(static_cast<Rank>(rank));
     core.now += machine_.enter_us + (core.rank >= 0 ? machine_.switch_us : 0) + payload_us(plans_[rank]);
-    if (traffic_.access != Access::in_line) core.now += machine_.setup_us;
+    if (use_.access != Access::in_line) core.now += machine_.setup_us;
     core.rank = static_cast<Rank>(rank);
     lines_at_[rank] = core.now;
     published = std::max(published, core.now);
   }
   channels_.clear();
-  const bool waits = traffic_.access != Access::in_line && ranks_ > 1;
+  const bool waits = use_.access != Access::in_line && ranks_ > 1;
   for (std::size_t rank = 0; rank < ranks_; ++rank)
     for (std::size_t channel = 0; channel < channels; ++channel)
       channels_.push_back({.rank = static_cast<Rank>(rank),

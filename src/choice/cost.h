@@ -10,7 +10,7 @@
 #include "choice/cores.h"
 #include "choice/fifo_times.h"
 #include "choice/machine.h"
-#include "choice/traffic.h"
+#include "choice/memory_use.h"
 #include "plan/plan.h"
 
 namespace tutti {
@@ -56,7 +56,7 @@ class Cost {
   LoopTable loops_;
   Conditions conditions_;  // hosts: of all ranks, or none
   std::size_t ranks_;
-  Traffic traffic_;
+  MemoryUse use_;
   Cores cores_;
 
   // State for one call size.

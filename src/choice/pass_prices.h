@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "choice/traffic.h"
+#include "choice/memory_use.h"
 
 namespace tutti {
 

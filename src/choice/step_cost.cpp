@@ -56,22 +56,22 @@ std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::
 
 StepCost::StepCost(const Algorithm& algorithm, const Shape& shape, Access access, const Machine& machine,
                    const Conditions& conditions)
-    : machine_(machine), conditions_(conditions), traffic_(access, shape.ranks, machine, conditions) {
-  traffic_.pulling = 1;
+    : machine_(machine), conditions_(conditions), use_(access, shape.ranks, machine, conditions) {
+  use_.pulling = 1;
   watch(algorithm, shape);
 }
 
 void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
   Shape shape = positions_of(ranks);
   std::vector<int> hosts;
-  if (conditions_.hosts.size() == static_cast<std::size_t>(traffic_.ranks))
-    for (Rank position = 0; position < traffic_.ranks; ++position)
+  if (conditions_.hosts.size() == static_cast<std::size_t>(use_.ranks))
+    for (Rank position = 0; position < use_.ranks; ++position)
       hosts.push_back(conditions_.hosts[static_cast<std::size_t>(
           has_positions(ranks) ? ranks.order[static_cast<std::size_t>(position)] : position)]);
   std::vector<int> all_steps;  // by watched rank
   for (const Rank rank : watched_ranks(algorithm.family->classes, shape, hosts)) {
     shape.only = rank;
-    RankWork work = work_of_rank(algorithm, shape, traffic_.access, hosts);
+    RankWork work = work_of_rank(algorithm, shape, use_.access, hosts);
     watched_.push_back(std::move(work.runs));
     double moved = 0, own = work.scratch_groups, peers = 0;
     int steps = 0;
@@ -82,12 +82,12 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
         peers += run.times * (with.messages_in + with.messages_out);
       }
     }
-    own += input_groups(shape.collective, traffic_.ranks, rank, shape.root);
-    own += output_groups(shape.collective, traffic_.ranks, rank, shape.root);
-    traffic_.moved_groups = std::max(traffic_.moved_groups, moved / work.parts);
-    traffic_.own_groups = std::max(traffic_.own_groups, own);
-    traffic_.fifo_peers = std::max(traffic_.fifo_peers, std::min(peers, 2.0 * (traffic_.ranks - 1)));
-    traffic_.parts = work.parts;
+    own += input_groups(shape.collective, use_.ranks, rank, shape.root);
+    own += output_groups(shape.collective, use_.ranks, rank, shape.root);
+    use_.moved_groups = std::max(use_.moved_groups, moved / work.parts);
+    use_.own_groups = std::max(use_.own_groups, own);
+    use_.fifo_peers = std::max(use_.fifo_peers, std::min(peers, 2.0 * (use_.ranks - 1)));
+    use_.parts = work.parts;
     steps_ = std::max(steps_, steps);
     all_steps.push_back(steps);
   }
@@ -95,33 +95,33 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
   for (std::size_t i = 0; i < watched_.size(); ++i)
     if (all_steps[i] < steps_) watched_[i].push_back({.work = {}, .times = steps_ - all_steps[i]});
   shape.only = Shape::everybody;
-  if (traffic_.access == Access::slots && algorithm.family->items != nullptr)
-    traffic_.items_max = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
+  if (use_.access == Access::slots && algorithm.family->items != nullptr)
+    use_.items_max = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
 }
 
 std::size_t StepCost::bytes_moved(std::size_t group_bytes) const {
-  return traffic_.bytes_moved(group_bytes);
+  return use_.bytes_moved(group_bytes);
 }
 
 /// As Cost::price.
 void StepCost::price(std::size_t group_bytes) {
-  call_ = traffic_.costs(group_bytes, machine_, conditions_);
+  call_ = use_.costs(group_bytes, machine_, conditions_);
   block_ = call_.byte.of(call_.block_bytes);
   apart_ = call_.block_bytes * 1e-3 / machine_.wire.gbps;
 }
 
 double StepCost::entry_us() const {
-  const bool waits = traffic_.access != Access::in_line && traffic_.ranks > 1;
+  const bool waits = use_.access != Access::in_line && use_.ranks > 1;
   double us = machine_.enter_us;
-  if (traffic_.access == Access::in_line) us += block_.read + block_.far_write;
-  if (traffic_.access != Access::in_line) us += machine_.setup_us;
-  us = traffic_.crowd * us + turns_us();
-  return waits ? us + machine_.hop_us + traffic_.crowd * machine_.line_us * (traffic_.ranks - 1) : us;
+  if (use_.access == Access::in_line) us += block_.read + block_.far_write;
+  if (use_.access != Access::in_line) us += machine_.setup_us;
+  us = use_.crowd * us + turns_us();
+  return waits ? us + machine_.hop_us + use_.crowd * machine_.line_us * (use_.ranks - 1) : us;
 }
 
 /// Of the ranks of a core, each but the last gives the core to the next one.
 double StepCost::turns_us() const {
-  return (traffic_.crowd - 1) * machine_.switch_us;
+  return (use_.crowd - 1) * machine_.switch_us;
 }
 
 double StepCost::send_us(const StepWork& work) const {
@@ -140,7 +140,7 @@ double StepCost::receive_us(const StepWork& work, std::size_t kind) const {
   const double message = kind == 0 ? machine_.message_us : machine_.wire.message_us;
   double us =
       with.passes.count * machine_.pass_us + with.passes.reads * block_.read + with.passes.writes * block_.write;
-  switch (traffic_.access) {
+  switch (use_.access) {
     case Access::slots: us += 2 * message * with.messages_in; break;
     case Access::in_line: us += machine_.line_us * with.messages_in; break;
     case Access::mapped:
@@ -148,7 +148,7 @@ double StepCost::receive_us(const StepWork& work, std::size_t kind) const {
       if (with.waits) us += 2 * message * with.messages_in;
       break;
   }
-  if (traffic_.access != Access::cma) return us + with.blocks_in * (kind == 0 ? block_.far_read : apart_);
+  if (use_.access != Access::cma) return us + with.blocks_in * (kind == 0 ? block_.far_read : apart_);
   // What is copied needs no store besides; what is summed up is copied to a bounce buffer first.
   const bool sums = with.passes.reads > 0 || with.blocks_in > with.passes.count;
   const double calls = sums ? std::ceil(call_.block_bytes / static_cast<double>(machine_.pull.bounce_bytes())) : 1;
@@ -172,13 +172,13 @@ void StepCost::send(std::size_t i, std::array<bool, distances>& sends) {
   Clock& clock = clocks_[i];
   const double own =
       work.local.count * machine_.pass_us + work.local.reads * block_.read + work.local.writes * block_.write;
-  const double us = traffic_.crowd * (own + send_us(work));
+  const double us = use_.crowd * (own + send_us(work));
   if (clock.idle && us > 0) clock = {.now = clock.now, .begun = clock.now, .idle = false};
   clock.now += us;
   clock.busy += us;
   for (std::size_t kind = 0; kind < distances; ++kind) {
     // Without messages, what was made in the step before is there to be read.
-    const bool shows = traffic_.access != Access::slots;
+    const bool shows = use_.access != Access::slots;
     if (work.with[kind].blocks_out == 0 && !(shows && kind == 0)) continue;
     sent_[kind].at = sends[kind] ? std::max(sent_[kind].at, clock.now) : clock.now;
     sends[kind] = true;
@@ -190,11 +190,11 @@ void StepCost::receive(std::size_t i, std::size_t kind) {
   Clock& clock = clocks_[i];
   Sent& sent = sent_[kind];
   const double hop = kind == 1 ? machine_.wire.hop_us : conditions_.cores > 1 ? machine_.hop_us : 0;
-  const double us = traffic_.crowd * receive_us(work, kind) + turns_us();
-  if (traffic_.access == Access::slots || traffic_.access == Access::in_line || work.with[kind].waits) {
+  const double us = use_.crowd * receive_us(work, kind) + turns_us();
+  if (use_.access == Access::slots || use_.access == Access::in_line || work.with[kind].waits) {
     // Ranks that nobody watches have passed it on since, each at the price of receiving and of sending.
     const double message = kind == 1 ? machine_.wire.message_us + apart_ : machine_.message_us + block_.far_write;
-    sent.at += sent.steps_ago * (hop + us + traffic_.crowd * work.with[kind].blocks_in * message);
+    sent.at += sent.steps_ago * (hop + us + use_.crowd * work.with[kind].blocks_in * message);
     sent.steps_ago = 0;
     clock.now = std::max(clock.now, sent.at + hop);
   }
@@ -257,9 +257,8 @@ double StepCost::us(std::size_t group_bytes, double bound_us) {
   if (end > bound_us) return never;
   end += static_cast<double>(call_.tiles - 1) * pace;
   // Nobody leaves while others use its memory.
-  if (traffic_.access == Access::mapped || traffic_.access == Access::cma)
-    end += machine_.hop_us +
-           traffic_.crowd * machine_.message_us * std::min(traffic_.fifo_peers, 2.0 * (traffic_.ranks - 1));
+  if (use_.access == Access::mapped || use_.access == Access::cma)
+    end += machine_.hop_us + use_.crowd * machine_.message_us * std::min(use_.fifo_peers, 2.0 * (use_.ranks - 1));
   return end > bound_us ? never : end;
 }
 

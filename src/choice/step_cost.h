@@ -57,7 +57,7 @@ class StepCost {
 
   Machine machine_;
   Conditions conditions_;
-  Traffic traffic_;
+  MemoryUse use_;
   int steps_ = 0;
   std::vector<std::vector<StepRun>> watched_;  ///< by watched rank
 

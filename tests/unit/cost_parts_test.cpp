@@ -3,8 +3,8 @@
 
 #include "choice/cores.h"
 #include "choice/fifo_times.h"
+#include "choice/memory_use.h"
 #include "choice/pass_prices.h"
-#include "choice/traffic.h"
 #include "support/plan_writer.h"
 
 namespace tutti {
@@ -12,10 +12,10 @@ namespace {
 
 using namespace testing;
 
-TEST(Traffic, MakesBytesCostlierWhereRanksShareACore) {
+TEST(MemoryUse, MakesBytesCostlierWhereRanksShareACore) {
   const Conditions wide{.cores = 8}, narrow{.cores = 2};
   const Machine machine;
-  Traffic alone(Access::mapped, 8, machine, wide), crowded(Access::mapped, 8, machine, narrow);
+  MemoryUse alone(Access::mapped, 8, machine, wide), crowded(Access::mapped, 8, machine, narrow);
   EXPECT_EQ(alone.crowd, 1);
   EXPECT_EQ(crowded.crowd, 4);
   alone.own_groups = crowded.own_groups = 2;
@@ -29,12 +29,12 @@ TEST(Traffic, MakesBytesCostlierWhereRanksShareACore) {
   EXPECT_EQ(four.byte.far_write, machine.far.write.us_per_byte(36 << 20));
 }
 
-TEST(Traffic, DividesACallIntoTilesThatFitSlots) {
+TEST(MemoryUse, DividesACallIntoTilesThatFitSlots) {
   const Conditions conditions{.cores = 2, .channels = 2, .slots = 4, .slot_bytes = 64 << 10};
   const Machine machine;
-  Traffic traffic(Access::slots, 2, machine, conditions);
-  traffic.fifo_peers = 2;
-  const CallCosts call = traffic.costs(1 << 20, machine, conditions);
+  MemoryUse use(Access::slots, 2, machine, conditions);
+  use.fifo_peers = 2;
+  const CallCosts call = use.costs(1 << 20, machine, conditions);
   EXPECT_EQ(call.tiles, 16U);
   EXPECT_EQ(call.block_bytes, 64 << 10);
   EXPECT_EQ(call.byte.far_read, machine.far.read.us_per_byte(2 * 2 * 4 * (64 << 10))) << "all slots in use";

@@ -28,9 +28,9 @@ struct CallCosts {
   AccessCosts byte;
 };
 
-/// The buffers and messages of one algorithm's ranks, in groups of the call.
-struct Traffic {
-  Traffic(Access how, int rank_count, const Machine& machine, const Conditions& conditions);
+/// How much memory the ranks of an algorithm access: buffers and messages, in groups of a call.
+struct MemoryUse {
+  MemoryUse(Access how, int rank_count, const Machine& machine, const Conditions& conditions);
 
   Access access;
   int ranks;

@@ -1,4 +1,4 @@
-#include "choice/traffic.h"
+#include "choice/memory_use.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,17 +7,17 @@
 
 namespace tutti {
 
-Traffic::Traffic(Access how, int rank_count, const Machine& machine, const Conditions& conditions)
+MemoryUse::MemoryUse(Access how, int rank_count, const Machine& machine, const Conditions& conditions)
     : access(how),
       ranks(rank_count),
       crowd(std::ceil(static_cast<double>(ranks) / std::max(std::min(conditions.cores, ranks), 1))),
       streamed_bytes(machine.far.streamed_bytes()) {}
 
-std::size_t Traffic::bytes_moved(std::size_t group_bytes) const {
+std::size_t MemoryUse::bytes_moved(std::size_t group_bytes) const {
   return static_cast<std::size_t>(moved_groups * static_cast<double>(group_bytes));
 }
 
-CallCosts Traffic::costs(std::size_t group_bytes, const Machine& machine, const Conditions& conditions) const {
+CallCosts MemoryUse::costs(std::size_t group_bytes, const Machine& machine, const Conditions& conditions) const {
   Split split(group_bytes, 1, parts);
   if (access == Access::slots) split.tile(conditions.slot_bytes, items_max);
   const auto bytes = static_cast<double>(group_bytes);
