@@ -9,7 +9,7 @@ Result<Progress> CollectiveAcrossHosts::advance() {
     switch (state_) {
       case State::enter: return enter();
       case State::counts: return exchange_counts();
-      case State::run: return run();
+      case State::run: return after(run_.under_way().advance());
       case State::done: break;
     }
     return Progress::done;
@@ -46,13 +46,14 @@ Result<Progress> CollectiveAcrossHosts::start() {
   return Progress::moved;
 }
 
-Result<Progress> CollectiveAcrossHosts::run() {
-  auto progress = run_.advance();
-  if (progress && *progress == Progress::done) {
+/// What an advance of the run makes of the call.
+Result<Progress> CollectiveAcrossHosts::after(Result<Progress> moved) {
+  if (moved && *moved == Progress::done) {
+    run_.finish();
     communicator_.note_completed(run_.sequence());
     state_ = State::done;
   }
-  return progress;
+  return moved;
 }
 
 /// Checks whether ranks have ended or failed before they had completed this call, or whether the rank that the call
@@ -66,7 +67,7 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   if (rank < 0) return {};
   auto gone = obstacle(communicator_, rank, &stall_, [this] { return where(); });
   if (!gone) return {};
-  auto moved = TUTTI_TRY(state_ == State::counts ? exchange_counts() : run());
+  auto moved = TUTTI_TRY(state_ == State::counts ? exchange_counts() : after(run_.under_way().advance()));
   if (moved != Progress::blocked || waits_for() != rank) return {};
   return *std::move(gone);
 }

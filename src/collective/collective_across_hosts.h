@@ -1,5 +1,5 @@
 // The protocol of a collective whose ranks do not all share memory. All data goes as messages through the channels, and
-// the first message of the call on each connection carries the call's signature (comm/signed_fifo.h).
+// the first message of the call on each connection carries the call's signature (transport/signed_fifo.h).
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ class CollectiveAcrossHosts final : public Operation {
   Result<Progress> enter();
   Result<Progress> exchange_counts();
   Result<Progress> start();
-  Result<Progress> run();
+  Result<Progress> after(Result<Progress> moved);
   Coming coming_from(Rank rank) const;
   std::optional<Error> stalled_by_loss() const;
 

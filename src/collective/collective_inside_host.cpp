@@ -262,8 +262,9 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
 }
 
 Result<Progress> CollectiveInsideHost::run() {
-  auto progress = run_.advance();
+  auto progress = run_.under_way().advance();
   if (!progress || *progress != Progress::done) return progress;
+  run_.finish();
   // A peer that failed meanwhile returned its buffers to its caller without waiting, so the data read here may be
   // wrong.
   if (lease_)

@@ -127,13 +127,10 @@ void CollectiveRun::compare_with_prediction(PredictionCheck& check) {
   check_ = &check;
 }
 
-Result<Progress> CollectiveRun::advance() {
-  auto progress = run_->advance();
-  if (output_ != request_.output && progress && *progress == Progress::done)
-    std::memcpy(request_.output, output_, output_bytes());
-  if (check_ != nullptr && progress && *progress == Progress::done) [[unlikely]]
+void CollectiveRun::finish() {
+  if (output_ != request_.output) std::memcpy(request_.output, output_, output_bytes());
+  if (check_ != nullptr) [[unlikely]]
     check_->finish(now_ns());
-  return progress;
 }
 
 void CollectiveRun::poll_set(std::vector<PollItem>& items) const {

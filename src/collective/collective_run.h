@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-/// To be called in this order: begin, choose, start, advance. Must not be moved.
+/// To be called in this order: begin, choose, start, under_way, finish. Must not be moved.
 class CollectiveRun {
  public:
   /// Both must outlive this object.
@@ -50,8 +50,10 @@ class CollectiveRun {
   Result<void> start(const Plan& plan, bool factors);
   /// The call is inline because of its size: a SmallCall may serve the next ones.
   void note_small();
-  /// Requires that the run was started.
-  Result<Progress> advance();
+  /// Requires that it was started.
+  Run& under_way() { return *run_; }
+  /// It is done: the output is where the caller wants it.
+  void finish();
   void poll_set(std::vector<PollItem>& items) const;
   /// The rank that the run waits for; −1: none, or the run was not started.
   Rank waiting_for() const { return run_ ? run_->waiting_for().peer : -1; }

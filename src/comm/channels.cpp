@@ -5,8 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "comm/mark_judge.h"
 #include "comm/peer_memory_windows.h"
-#include "comm/signed_fifo.h"
+#include "transport/signed_fifo.h"
 
 namespace tutti {
 namespace {
@@ -77,8 +78,8 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
     channel.receivers[at] = std::move(ends.receiver);
     if (history == nullptr) continue;
     channel.senders[at] = std::make_unique<SignedSender>(std::move(channel.senders[at]), mark);
-    channel.receivers[at] = std::make_unique<SignedReceiver>(std::move(channel.receivers[at]), process.system, mark,
-                                                             *history, members_.rank, peer);
+    channel.receivers[at] = std::make_unique<SignedReceiver>(
+        std::move(channel.receivers[at]), mark, peer, MarkJudge(process.system, mark, *history, members_.rank, peer));
   }
   return channel;
 }

@@ -2,9 +2,10 @@
 // call.
 #pragma once
 
+#include <functional>
 #include <memory>
 
-#include "comm/call_history.h"
+#include "transport/call_descriptor.h"
 #include "transport/fifo.h"
 
 namespace tutti {
@@ -31,17 +32,12 @@ class SignedSender final : public Sender {
 
 class SignedReceiver final : public Receiver, public Landing {
  public:
-  /// `history`: the values that `mark` has had.
-  SignedReceiver(std::unique_ptr<Receiver> through, System& system, const CallMark& mark, const CallHistory& history,
-                 int rank, int peer)
-      : through_(std::move(through)),
-        lands_(through_->landing()),
-        system_(system),
-        mark_(mark),
-        history_(history),
-        rank_(rank),
-        peer_(peer) {}
-  /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
+  /// What becomes of the mark of another call. False: ask again. Errors: the call's.
+  using Judge = std::function<Result<bool>(const CallMark& theirs)>;
+
+  SignedReceiver(std::unique_ptr<Receiver> through, const CallMark& mark, int peer, Judge judge)
+      : through_(std::move(through)), lands_(through_->landing()), mark_(mark), peer_(peer), judge_(std::move(judge)) {}
+  /// Errors, besides those of the fifo: those of the judge.
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override { return through_->release(); }
   Result<bool> drained() override { return through_->drained(); }
@@ -61,17 +57,13 @@ class SignedReceiver final : public Receiver, public Landing {
 
  private:
   Result<bool> hear();
-  Result<bool> judge(const CallMark& theirs);
 
   std::unique_ptr<Receiver> through_;
   Landing* lands_;
-  System& system_;
   const CallMark& mark_;
-  const CallHistory& history_;
-  int rank_;
   int peer_;
-  std::uint64_t heard_ = 0;            // the last call whose mark was received and correct
-  std::int64_t differs_since_ns_ = 0;  // since when the received mark is of another call
+  Judge judge_;
+  std::uint64_t heard_ = 0;  // the last call whose mark was received and correct
 };
 
 }  // namespace tutti
