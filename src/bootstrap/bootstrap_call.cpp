@@ -10,8 +10,6 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t retry_first_ns = 10 * ms;
-constexpr std::int64_t retry_longest_ns = 250 * ms;
 constexpr std::int64_t gone_after_ns = 1'000 * ms;
 constexpr std::int64_t no_port_after_ns = 2'000 * ms;
 constexpr std::int64_t try_ms = 1'000;  ///< limit of one connection when there is another address to try
@@ -48,7 +46,7 @@ Call::Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::i
       who_(who),
       handshake_ms_(handshake_ms),
       wire_(system, Socket()),
-      retry_ns_(retry_first_ns) {}
+      failed_(who.rank, 1 + id.also.size()) {}
 
 Result<void> Call::connect() {
   handshake_ = TUTTI_TRY(handshake::RankSide::begin(who_.rank, id_.secret));
@@ -72,24 +70,9 @@ void Call::again(const Error& error) {
 }
 
 void Call::again(std::string words, Why why) {
-  trouble_ = std::move(words);
-  if (alike_ == 0 || why_ != why) {
-    why_ = why;
-    alike_ = 0;
-    alike_since_ns_ = system_.now_ns();
-  }
-  ++alike_;
-  ++failed_tries_;
+  failed_.add(std::move(words), why, system_.now_ns());
   wire_ = Wire(system_, Socket());
   phase_ = Phase::away;
-  // Spreads the retries of ranks that were refused together.
-  next_try_ns_ = system_.now_ns() + retry_ns_ + who_.rank % 16 * ms;
-  retry_ns_ = std::min(2 * retry_ns_, retry_longest_ns);
-}
-
-/// Tries take all addresses in turn.
-bool Call::failing_by(Why why, std::int64_t for_ns) const {
-  return why_ == why && alike_ > id_.also.size() && system_.now_ns() - alike_since_ns_ >= for_ns;
 }
 
 Result<void> Call::greet() {
@@ -151,14 +134,14 @@ Result<std::optional<Welcome>> Call::await_welcome() {
 /// A try under way says more than the one before it.
 std::string Call::trouble() const {
   switch (phase_) {
-    case Phase::away: return trouble_;
+    case Phase::away: break;
     case Phase::greeting:
       return system_.peer_address(wire_.socket())
                  ? "it accepts connections, but does not answer: it is busy, or another program listens there"
                  : "it does not answer";
     case Phase::proving: return "it has answered, but not admitted this rank yet";
   }
-  return trouble_;
+  return failed_.last();
 }
 
 Result<std::optional<Welcome>> Call::advance() {
@@ -170,13 +153,13 @@ Result<std::optional<Welcome>> Call::advance() {
 
 /// Why more tries would not help.
 std::optional<Error> Call::hopeless() const {
-  if (failing_by(Why::no_port, no_port_after_ns))
+  if (failed_.alike(Why::no_port, no_port_after_ns, system_.now_ns()))
     return Error{.code = Code::system,
                  .what = fmt::format("rank {} has no free port, or no address, for a connection to {}: "
                                      "net.ipv4.ip_local_port_range has too few ports, other programs use them, or no "
                                      "interface has an address of that kind",
                                      who_.rank, id_.where())};
-  if (!id_.root_may_come_later && failing_by(Why::refused, gone_after_ns))
+  if (!id_.root_may_come_later && failed_.alike(Why::refused, gone_after_ns, system_.now_ns()))
     return Error{.code = Code::remote,
                  .what = fmt::format("nobody listens any more for rank {} at {}: the process that made the id (as a "
                                      "rule that of rank 0) has ended or dropped it, the start has failed, or all its "
@@ -186,14 +169,14 @@ std::optional<Error> Call::hopeless() const {
 }
 
 Result<std::optional<Welcome>> Call::step() {
-  if (phase_ == Phase::away && system_.now_ns() >= next_try_ns_) TUTTI_TRY(connect());
+  if (phase_ == Phase::away && system_.now_ns() >= failed_.next_ns()) TUTTI_TRY(connect());
   if (phase_ == Phase::greeting) TUTTI_TRY(greet());
   if (phase_ == Phase::proving) return await_welcome();
   return std::optional<Welcome>{};
 }
 
 std::int64_t Call::poll_set(std::vector<PollItem>& items) const {
-  if (phase_ == Phase::away) return next_try_ns_;
+  if (phase_ == Phase::away) return failed_.next_ns();
   items.push_back(wire_.interest());
   return phase_ == Phase::greeting ? limit_ns_ : system_.now_ns() + 3'600'000 * ms;
 }

@@ -8,6 +8,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_messages.h"
+#include "bootstrap/failed_tries.h"
 #include "net/handshake.h"
 #include "net/wire.h"
 
@@ -30,7 +31,7 @@ class Call {
   /// The connection, after the welcome.
   Wire take_wire() { return std::exchange(wire_, Wire(system_, Socket())); }
 
-  int failed_tries() const { return failed_tries_; }
+  int failed_tries() const { return failed_.count(); }
   /// What keeps the try under way, or why the last one failed.
   std::string trouble() const;
 
@@ -39,17 +40,15 @@ class Call {
 
  private:
   enum class Phase {
-    away,      ///< no connection; the next try is at next_try_ns
+    away,      ///< no connection; failed_ says when to try again
     greeting,  ///< hello sent or being sent, challenge awaited
     proving,   ///< proof and join sent or being sent, welcome awaited
   };
   Result<std::optional<Welcome>> step();
   Result<void> connect();
-  enum class Why { refused, no_port, other };
+  using Why = FailedTries::Why;
   void again(std::string words, Why why = Why::other);
   void again(const Error& error);
-  /// Whether the last tries at all addresses, for at least so long, had the same reason.
-  bool failing_by(Why why, std::int64_t for_ns) const;
   std::optional<Error> hopeless() const;
   Result<void> greet();
   Result<std::optional<Welcome>> await_welcome();
@@ -61,15 +60,9 @@ class Call {
   Wire wire_;
   Phase phase_ = Phase::away;
   handshake::RankSide handshake_ = {};
-  std::string trouble_ = "not tried yet";
+  FailedTries failed_;
   std::optional<Bytes> excuse_;
-  int failed_tries_ = 0;
-  Why why_ = Why::other;             ///< of the last try,
-  std::size_t alike_ = 0;            ///< and of so many in a row
-  std::int64_t alike_since_ns_ = 0;  ///< the first of these
-  std::size_t calls_ = 0;            ///< so far
-  std::int64_t next_try_ns_ = 0;
-  std::int64_t retry_ns_;
+  std::size_t calls_ = 0;      ///< so far
   std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge arrives
 };
 
