@@ -11,6 +11,7 @@
 #include "bootstrap/bootstrap_branch.h"
 #include "bootstrap/bootstrap_call.h"
 #include "bootstrap/bootstrap_messages.h"
+#include "bootstrap/exchange_round.h"
 #include "net/digest.h"
 #include "net/wire.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 using bootstrap::Branch;
 using bootstrap::Call;
+using bootstrap::ExchangeRound;
 using bootstrap::Welcome;
 
 constexpr std::int64_t ms = 1'000'000;
@@ -66,11 +68,11 @@ struct Bootstrap::State {
   void say_goodbye();
   Error lost(const std::string& reason) const;
   Error late() const;
-  void contribute() { up.queue(frame(FrameKind::contribute, bootstrap::write_contribution(who.rank, round, mine))); }
+  void contribute() { up.queue(round.contribution(who.rank)); }
   void wait_from_now() {
-    limit_ns = system.now_ns() + limits.init_ms * ms;
+    std::int64_t limit_ns = system.now_ns() + limits.init_ms * ms;
     if (limits.deadline_ns != 0) limit_ns = std::min(limit_ns, limits.deadline_ns);
-    limit_ns += grace_ns(limits);
+    round.set_limit(limit_ns + grace_ns(limits));
   }
 
   System& system;
@@ -86,13 +88,7 @@ struct Bootstrap::State {
   UniqueId parent = {};  ///< address to call
   Wire up;               ///< to the parent, or to the root
   std::unique_ptr<Branch> branch;
-  std::vector<Branch::SharedFrame> rising;  ///< frames from the ranks below, for the root
-  std::int64_t limit_ns = 0;                ///< time limit of the exchange
-  bool exchanging = false;
-  bool answered = false;  ///< the answer has arrived; the ranks below must confirm that they have it too
-  std::uint32_t round = 0;
-  Blob mine;
-  std::vector<Blob> gathered;
+  ExchangeRound round;
   std::optional<Error> failure;
 };
 
@@ -133,7 +129,7 @@ void Bootstrap::State::join_below(Wire wire) {
   up = std::move(wire);
   phase = Phase::joined;
   wait_from_now();
-  if (exchanging) contribute();
+  if (round.under_way()) contribute();
 }
 
 Result<void> Bootstrap::State::move() {
@@ -179,13 +175,13 @@ void Bootstrap::State::report_unreachable(const std::string& why) {
 }
 
 void Bootstrap::State::send_rising() {
-  for (auto& frame : rising) up.queue(std::move(frame));
-  rising.clear();
+  if (!branch) return;
+  for (auto& frame : branch->take_rising()) up.queue(std::move(frame));
 }
 
 /// Before this rank has contributed, only a failure can arrive.
 Result<void> Bootstrap::State::look() {
-  if (branch) branch->advance(rising);
+  if (branch) branch->advance();
   send_rising();
   const auto sent = up.flush();
   auto next = up.take_frame(bootstrap::notice_bytes_max);
@@ -201,7 +197,7 @@ Result<void> Bootstrap::State::listen() {
   send_rising();
   const auto sent = up.flush();
   // A failure that arrives after an exchange is complete belongs to the next exchange.
-  while (exchanging && !answered) {
+  while (round.awaits_answer()) {
     // The last frames from the parent may have arrived even if nothing can be sent to it any more.
     auto next = up.take_frame(
         std::max(bootstrap::gathered_bytes_max(who.ranks, limits.blob_bytes_max), bootstrap::notice_bytes_max));
@@ -218,8 +214,7 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
   if (frame.kind == FrameKind::bye) return lost("it left");
   if (frame.kind != FrameKind::gathered)
     return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
-  gathered = TUTTI_TRY(bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max));
-  answered = true;
+  TUTTI_TRY(round.take_answer(frame.body, who.ranks, limits.blob_bytes_max));
   if (branch) {
     branch->stop_accepting();
     branch->hand_down(tutti::frame(frame.kind, frame.body));
@@ -230,12 +225,11 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
 /// An exchange is complete for a rank when it is complete for all ranks below it. The rank may then leave: no rank
 /// waits for frames that this rank would have to pass on.
 void Bootstrap::State::confirm() {
-  if (!answered || (branch && !branch->confirmed(round))) return;
+  if (!round.answered() || (branch && !branch->confirmed(round.number()))) return;
   up.queue(frame(FrameKind::confirm,
-                 bootstrap::write_confirmation({.round = round, .refused = branch ? branch->refused() : 0})));
+                 bootstrap::write_confirmation({.round = round.number(), .refused = branch ? branch->refused() : 0})));
   (void)up.flush();
-  exchanging = answered = false;
-  ++round;
+  round.complete();
 }
 
 Error Bootstrap::State::lost(const std::string& reason) const {
@@ -249,9 +243,9 @@ Error Bootstrap::State::late() const {
   const double seconds = static_cast<double>(limits.init_ms) * 1e-3;
   const std::string where = fmt::format("the root at {}", id.where());
   const auto timeout = [](std::string what) { return Error{.code = Code::timeout, .what = std::move(what)}; };
-  if (answered)
-    return timeout(fmt::format("{} has not confirmed exchange {} of the start for {:.3g} s", branch->awaited(round),
-                               round + 1, seconds));
+  if (round.answered())
+    return timeout(fmt::format("{} has not confirmed exchange {} of the start for {:.3g} s",
+                               branch->awaited(round.number()), round.number() + 1, seconds));
   if (phase == Phase::joined) return timeout(fmt::format("{} has sent nothing for {:.3g} s", where, seconds));
   if (phase == Phase::moving)
     return timeout(fmt::format("{} found no place for rank {} in {:.3g} s", where, who.rank, seconds));
@@ -262,7 +256,7 @@ Error Bootstrap::State::late() const {
 }
 
 Result<void> Bootstrap::State::advance() {
-  if (branch) branch->advance(rising);
+  if (branch) branch->advance();
   Result<void> done;
   switch (phase) {
     case Phase::calling: done = call_root(); break;
@@ -270,7 +264,7 @@ Result<void> Bootstrap::State::advance() {
     case Phase::joined: done = listen(); break;
   }
   if (!done) return done;
-  if (exchanging && system.now_ns() >= limit_ns) return late();
+  if (round.under_way() && system.now_ns() >= round.limit_ns()) return late();
   return {};
 }
 
@@ -316,10 +310,9 @@ bool Bootstrap::placed() const {
 }
 
 void Bootstrap::exchange(Blob mine) {
-  assert(!state_->exchanging);
+  assert(!state_->round.under_way());
   assert(mine.size() <= state_->limits.blob_bytes_max);
-  state_->mine = std::move(mine);
-  state_->exchanging = true;
+  state_->round.begin(std::move(mine));
   state_->wait_from_now();
   if (state_->phase == State::Phase::joined) state_->contribute();
 }
@@ -328,11 +321,11 @@ Result<bool> Bootstrap::advance() {
   if (!state_->failure)
     if (auto done = state_->advance(); !done) state_->give_up(done.error());
   if (state_->failure) return *state_->failure;
-  return !state_->exchanging;
+  return !state_->round.under_way();
 }
 
 Result<void> Bootstrap::look() {
-  assert(!state_->exchanging && state_->phase == State::Phase::joined);
+  assert(!state_->round.under_way() && state_->phase == State::Phase::joined);
   if (!state_->failure)
     if (auto well = state_->look(); !well) state_->give_up(well.error());
   if (state_->failure) return *state_->failure;
@@ -346,21 +339,21 @@ void Bootstrap::fail(const Error& error) {
 }
 
 const std::vector<Blob>& Bootstrap::gathered() const {
-  return state_->gathered;
+  return state_->round.gathered();
 }
 
 std::int64_t Bootstrap::poll_set(std::vector<PollItem>& items) const {
   const State& state = *state_;
   if (state.failure) return state.system.now_ns();
   std::int64_t wake = state.system.now_ns() + 3'600'000 * ms;
-  if (state.exchanging) wake = std::min(wake, state.limit_ns);
+  if (state.round.under_way()) wake = std::min(wake, state.round.limit_ns());
   if (state.call && !state.adopted) wake = std::min(wake, state.call->poll_set(items));
   if (state.phase == State::Phase::moving && !state.adopted) wake = std::min(wake, state.parent_limit_ns);
   if (state.branch) wake = std::min(wake, state.branch->poll_set(items));
   if (state.root.socket()) items.push_back(state.root.interest());
   if (state.up.socket()) {
     PollItem item = state.up.interest();
-    item.want_read = state.exchanging && !state.answered;  // otherwise nothing is read
+    item.want_read = state.round.awaits_answer();  // otherwise nothing is read
     if (item.want_read || item.want_write) items.push_back(item);
   }
   return wake;

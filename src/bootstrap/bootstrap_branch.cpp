@@ -25,7 +25,7 @@ Branch::Branch(System& system, const SharedListener::Registration& registration,
       blob_bytes_max_(blob_bytes_max),
       acceptor_(system, registration, secret) {}
 
-void Branch::advance(std::vector<SharedFrame>& rising) {
+void Branch::advance() {
   for (Acceptor::AuthenticatedConnection& connection : acceptor_.advance(/*accepting=*/true))
     children_.push_back({.wire = std::move(connection.wire), .rank = connection.rank});
   std::vector<PollItem> items;
@@ -34,50 +34,49 @@ void Branch::advance(std::vector<SharedFrame>& rising) {
   system_.poll(items, 0);
   auto item = items.begin();
   for (Child& child : children_)
-    if ((item++)->ready) serve(child, rising);
+    if ((item++)->ready) serve(child);
   children_.remove_if([](const Child& child) { return !child.wire.socket(); });
 }
 
-void Branch::serve(Child& child, std::vector<SharedFrame>& rising) {
+void Branch::serve(Child& child) {
   (void)child.wire.flush();
   while (child.wire.socket()) {
     auto frame = child.wire.take_frame(
         child.joined ? std::max(contribution_bytes_max(blob_bytes_max_), notice_bytes_max) : join_bytes_max);
-    if (!frame)
-      return lose(child, frame.error().code == Code::remote ? frame.error().what : frame.error().text(), rising);
+    if (!frame) return lose(child, frame.error().code == Code::remote ? frame.error().what : frame.error().text());
     if (!*frame) return;
-    obey(child, **frame, rising);
+    obey(child, **frame);
   }
 }
 
-void Branch::obey(Child& child, const Frame& frame, std::vector<SharedFrame>& rising) {
+void Branch::obey(Child& child, const Frame& frame) {
   if (!child.joined) return join(child, frame);
-  const auto pass_on = [&] { rising.push_back(tutti::frame(frame.kind, frame.body)); };
+  const auto pass_on = [&] { rising_.push_back(tutti::frame(frame.kind, frame.body)); };
   switch (frame.kind) {
     case FrameKind::contribute: {
       const auto read = read_contribution(frame.body, blob_bytes_max_);
-      return read ? pass_on() : lose(child, read.error().what, rising);
+      return read ? pass_on() : lose(child, read.error().what);
     }
     case FrameKind::gone: {
       const auto read = read_gone(frame.body);
-      return read ? pass_on() : lose(child, read.error().what, rising);
+      return read ? pass_on() : lose(child, read.error().what);
     }
     case FrameKind::confirm: {
       const auto read = read_confirmation(frame.body);
-      if (!read) return lose(child, read.error().what, rising);
+      if (!read) return lose(child, read.error().what);
       child.confirmed = read->round + 1;
       child.refused = read->refused;
       return;
     }
     case FrameKind::failure: return pass_on();  // read_failure makes an error of any body
-    case FrameKind::bye: return lose(child, "it left", rising, /*left=*/true);
+    case FrameKind::bye: return lose(child, "it left", /*left=*/true);
     case FrameKind::join:
     case FrameKind::welcome:
     case FrameKind::gathered:
     case FrameKind::listens:
     case FrameKind::unreachable:
     case FrameKind::settled:
-    case FrameKind::excuse: return lose(child, "it sent a frame of the wrong kind", rising);
+    case FrameKind::excuse: return lose(child, "it sent a frame of the wrong kind");
   }
 }
 
@@ -94,11 +93,11 @@ void Branch::join(Child& child, const Frame& frame) {
   (void)child.wire.flush();
 }
 
-void Branch::lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising, bool left) {
+void Branch::lose(Child& child, const std::string& reason, bool left) {
   child.wire = Wire(system_, Socket());
   refused_below_ += child.refused;
   if (child.joined)
-    rising.push_back(
+    rising_.push_back(
         frame(FrameKind::gone, write_gone({.rank = child.rank, .by = rank_, .reason = reason, .left = left})));
 }
 

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/bootstrap_acceptor.h"
@@ -24,8 +25,10 @@ class Branch {
                                               int ranks, std::size_t blob_bytes_max);
   const SocketAddress& address() const { return at_; }
 
-  /// Accepts, reads and writes; appends the frames for the root to `rising`.
-  void advance(std::vector<SharedFrame>& rising);
+  /// Accepts, reads and writes.
+  void advance();
+  /// The frames for the root since the last time.
+  std::vector<SharedFrame> take_rising() { return std::exchange(rising_, {}); }
   void hand_down(const SharedFrame& frame);
   /// For when all ranks have met: no further connection is expected.
   void stop_accepting() { acceptor_.close(); }
@@ -50,10 +53,10 @@ class Branch {
   };
   Branch(System& system, const SharedListener::Registration& registration, const Secret& secret, int rank, int ranks,
          std::size_t blob_bytes_max);
-  void serve(Child& child, std::vector<SharedFrame>& rising);
-  void obey(Child& child, const Frame& frame, std::vector<SharedFrame>& rising);
+  void serve(Child& child);
+  void obey(Child& child, const Frame& frame);
   void join(Child& child, const Frame& frame);
-  void lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising, bool left = false);
+  void lose(Child& child, const std::string& reason, bool left = false);
 
   System& system_;
   SocketAddress at_;
@@ -62,6 +65,7 @@ class Branch {
   std::size_t blob_bytes_max_;
   Acceptor acceptor_;
   std::list<Child> children_;
+  std::vector<SharedFrame> rising_;
   std::uint64_t refused_below_ = 0;  ///< by children that have gone
 };
 
