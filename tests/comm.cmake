@@ -5,7 +5,8 @@ target_include_directories(tutti_sim PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
 tutti_test(meeting_test SOURCES unit/unique_id_test.cpp unit/handshake_test.cpp unit/bootstrap_messages_test.cpp
                                 unit/roster_test.cpp unit/wire_test.cpp unit/bootstrap_tree_test.cpp
-                                unit/failed_tries_test.cpp unit/exchange_round_test.cpp
+                                unit/failed_tries_test.cpp unit/exchange_round_test.cpp unit/failed_start_test.cpp
+                                unit/local_excuses_test.cpp unit/start_report_test.cpp
                        LIBS tutti_bootstrap tutti_sim LABELS unit)
 tutti_test(bootstrap_test SOURCES unit/bootstrap_test.cpp unit/bootstrap_acceptor_test.cpp LIBS tutti_bootstrap LABELS unit)
 tutti_test(sim_system_test SOURCES unit/sim_system_test.cpp LIBS tutti_sim LABELS unit)

@@ -31,12 +31,12 @@ void BootstrapRoot::State::let_in() {
           .code = Code::invalid_usage,
           .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
                               connection.rank, connection.host, connection.version, handshake::protocol_version)});
-    if (failure) tell(members.back(), *failure);
+    if (failed.why()) tell(members.back(), *failed.why());
   }
-  if (auto stuck = acceptor.stuck(); stuck && !failure && (!members.empty() || !acceptor.shared()))
+  if (auto stuck = acceptor.stuck(); stuck && !failed.why() && (!members.empty() || !acceptor.shared()))
     fail(std::move(*stuck).during(
         fmt::format("the root ({}) admits {} ranks and no more", this_process(), members.size())));
-  sockets_most = std::max(sockets_most, members.size() + acceptor.sockets());
+  report.count_sockets(members.size() + acceptor.sockets());
 }
 
 /// One poll for all, instead of one for each: few have sent anything.
@@ -106,7 +106,7 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
   if (auto admitted = roster.admit(*who, system.now_ns()); !admitted) {
     // The start of ranks that have all met does not fail because a further one comes.
     if (complete) return tell(member, admitted.error());
-    excused_ranks = std::max(excused_ranks, who->ranks);  // as many are to hear it
+    failed.expect(who->ranks);
     return fail(std::move(admitted).error());
   }
   member.state = Member::State::waiting;
@@ -124,25 +124,15 @@ void BootstrapRoot::State::take_excuse(Member& member, const Bytes& body) {
   excuse(*said);
 }
 
-void BootstrapRoot::State::take_excuses_from_here() {
-  std::vector<bootstrap::Excused> said;
-  {
-    const std::lock_guard lock(mutex);
-    said.swap(excuses_from_here);
-  }
-  for (const bootstrap::Excused& one : said)
-    if (!roster.all_here()) excuse(one);
-}
-
 void BootstrapRoot::State::excuse(const bootstrap::Excused& one) {
-  excused_ranks = std::max(excused_ranks, one.ranks);
-  if (one.rank >= 0 && one.rank < one.ranks) told_ranks.insert(one.rank);
-  if (failure) return end_soon_if_all_told();
+  failed.expect(one.ranks);
+  if (one.rank >= 0 && one.rank < one.ranks) failed.told(one.rank);
+  if (failed.why()) return failed.end_soon_if_all_told(system.now_ns());
   fail(one.why);
 }
 
 void BootstrapRoot::State::give_places() {
-  if (failure) return;
+  if (failed.why()) return;
   for (Member& member : members) {
     if (member.state != Member::State::waiting || member.told || !member.wire.socket()) continue;
     // A rank of this process is told last, so it must be the root that tells it: see answer_those_here.

@@ -12,9 +12,6 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t farewell_limit_ns = 2'000 * ms;  // for a rank to read why it failed
-// how long the end of a process waits for ranks on their way that do not know why the start has failed
-constexpr std::int64_t linger_ns = 3'000 * ms;
 // ranks on their way to their place; others wait to be accepted
 constexpr std::size_t moving_max = 64;
 
@@ -34,7 +31,7 @@ void BootstrapRoot::State::lose(Member& member, const std::string& reason, bool 
 }
 
 void BootstrapRoot::State::lose_rank(int rank, const std::string& reason, bool left) {
-  told_ranks.insert(rank);
+  failed.told(rank);
   if (auto done = roster.leave(rank, reason, left); !done) {
     Error error = std::move(done).error();
     if (!roster.all_here()) error.what += "; " + roster.missing(acceptor.refusals(), system.now_ns()).what;
@@ -43,54 +40,35 @@ void BootstrapRoot::State::lose_rank(int rank, const std::string& reason, bool l
 }
 
 void BootstrapRoot::State::fail(Error error) {
-  if (failure) return;
-  failure = std::move(error);
-  acceptor.lend_spare();
-  // Ranks that come later are told too.
-  const std::int64_t now = failed_ns = system.now_ns();
+  if (failed.why()) return;
+  const std::int64_t now = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;
-  end_ns = std::max(since + limits.init_ms * ms, now) + farewell_limit_ns;
+  failed.begin(std::move(error), roster.ranks(), since + limits.init_ms * ms, now);
+  acceptor.lend_spare();
   // A rank of this process is told last: it may end the process at once, before this thread goes on, and then the
   // others would not get the message.
-  awaited.store(true, std::memory_order_relaxed);
+  from_here.await();
   for (const bool here : {false, true})
     for (Member& member : members)
-      if (member.wire.socket() && member.here == here) tell(member, *failure);
+      if (member.wire.socket() && member.here == here) tell(member, *failed.why());
   // The other ranks get the message from their parents.
   for (int rank = 0; rank < roster.ranks(); ++rank)
-    if (roster.admitted(rank)) told_ranks.insert(rank);
-  end_soon_if_all_told();
+    if (roster.admitted(rank)) failed.told(rank);
+  failed.end_soon_if_all_told(system.now_ns());
 }
 
 void BootstrapRoot::State::tell(Member& member, const Error& error) {
   if (member.told) return;
   member.told = true;
-  member.deadline_ns = system.now_ns() + farewell_limit_ns;
-  told_ranks.insert(member.rank);
+  member.deadline_ns = system.now_ns() + bootstrap::FailedStart::farewell_ns;
+  failed.told(member.rank);
   member.wire.queue(frame(FrameKind::failure, bootstrap::write_failure(error)));
   (void)member.wire.flush();
-  end_soon_if_all_told();
-}
-
-/// When all ranks have been told or are lost, one may remain whose connection broke before it got the message and that
-/// calls again at once.
-void BootstrapRoot::State::end_soon_if_all_told() {
-  if (failure && all_told()) end_ns = std::min(end_ns, system.now_ns() + farewell_limit_ns);
-}
-
-bool BootstrapRoot::State::all_told() const {
-  const int ranks = std::max(roster.ranks(), excused_ranks);
-  return ranks > 0 && static_cast<int>(told_ranks.size()) >= ranks;
-}
-
-/// Ranks that have not come within the limit of the start are not on their way.
-bool BootstrapRoot::State::lingers() const {
-  return failure && failure->code != Code::timeout && !others_know && !all_told() &&
-         system.now_ns() < failed_ns + linger_ns;
+  failed.end_soon_if_all_told(system.now_ns());
 }
 
 void BootstrapRoot::State::publish_complete_rounds() {
-  if (failure || !roster.round_complete()) return;
+  if (failed.why() || !roster.round_complete()) return;
   // All ranks are connected and know it: no further connection is expected.
   acceptor.close();
   ++rounds;
@@ -110,46 +88,35 @@ void BootstrapRoot::State::send_answer(const std::shared_ptr<const Bytes>& answe
 /// _exit, and what has left arrives nevertheless.
 void BootstrapRoot::State::answer_those_here() {
   const auto waits = [](const Member& member) { return !member.here && member.wire.interest().want_write; };
-  if (!for_those_here || failure || std::ranges::any_of(members, waits)) return;
+  if (!for_those_here || failed.why() || std::ranges::any_of(members, waits)) return;
   send_answer(std::exchange(for_those_here, nullptr), /*here=*/true);
 }
 
 /// Once, when all ranks have the first answer; by then the counts from below have arrived.
 void BootstrapRoot::State::report_start() {
-  if (start_reported || rounds == 0) return;
+  if (report.said_met() || rounds == 0) return;
   std::uint64_t refused = refused_below + acceptor.refusals().count();
   for (const bootstrap::RootMember& member : members) {
     if (member.state == Member::State::seated && !member.told && member.confirmed == 0) return;
     refused += member.refused;
   }
-  start_reported = true;
-  if (log.info)
-    log.info(
-        fmt::format("init: {} ranks met in a tree of depth {}, at most {} below each; the root had at most {} sockets",
-                    roster.ranks(), tree.depth(), tree.widest(), sockets_most));
-  if (refused > 0 && log.warn)
-    log.warn(fmt::format("init: all {} ranks are here. {}", roster.ranks(), acceptor.refusals().words(refused)));
+  report.say_met(roster.ranks(), tree, acceptor.refusals(), refused);
 }
 
 void BootstrapRoot::State::keep_limits() {
-  if (failure || !roster.waiting()) return;
+  if (failed.why() || !roster.waiting()) return;
   const std::int64_t now = system.now_ns();
+  const std::int64_t since = roster.waiting_since_ns();
   const std::string refused = acceptor.refusals().words();
   if (now >= limit_ns()) {
     Error error = roster.missing(acceptor.refusals(), now);
     if (!refused.empty()) error.what += ". " + refused;
     fail(std::move(error));
-  } else if (report_due() && now >= report_ns()) {
-    reported_since_ns = roster.waiting_since_ns();
-    log.warn(fmt::format("{}.\n  {}{}Giving up at {:.3g} s.", roster.missing(acceptor.refusals(), now).what, refused,
-                         refused.empty() ? "" : " ",
-                         static_cast<double>(limit_ns() - roster.waiting_since_ns()) * 1e-9));
+  } else if (const auto due_ns = report.missing_ns(since); due_ns && now >= *due_ns) {
+    report.say_missing(
+        since, fmt::format("{}.\n  {}{}Giving up at {:.3g} s.", roster.missing(acceptor.refusals(), now).what, refused,
+                           refused.empty() ? "" : " ", static_cast<double>(limit_ns() - since) * 1e-9));
   }
-}
-
-bool BootstrapRoot::State::finished() const {
-  if (failure) return members.empty() && system.now_ns() >= end_ns;
-  return roster.all_here() && members.empty() && acceptor.idle();
 }
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system, const SocketAddress& at,
@@ -174,7 +141,7 @@ SocketAddress BootstrapRoot::address() const {
 }
 
 bool BootstrapRoot::awaited() const {
-  return state_->awaited.load(std::memory_order_relaxed);
+  return state_->from_here.awaited();
 }
 
 bool BootstrapRoot::is_of(const Secret& secret) const {
@@ -186,16 +153,13 @@ void BootstrapRoot::advise(const std::string& advice) {
 }
 
 void BootstrapRoot::excuse(int rank, int ranks, const Error& why, bool linger) {
-  auto said = bootstrap::excused({.rank = rank, .ranks = ranks, .process = this_process()}, why);
-  const std::lock_guard lock(state_->mutex);
-  state_->excuses_from_here.push_back(std::move(said));
-  if (!linger) state_->others_know = true;
-  state_->awaited.store(true, std::memory_order_relaxed);
+  state_->from_here.add(bootstrap::excused({.rank = rank, .ranks = ranks, .process = this_process()}, why), linger);
 }
 
 bool BootstrapRoot::advance() {
   State& state = *state_;
-  state.take_excuses_from_here();
+  for (const bootstrap::Excused& one : state.from_here.take())
+    if (!state.roster.all_here()) state.excuse(one);
   state.let_in();
   state.serve_members();
   state.give_places();
@@ -205,11 +169,10 @@ bool BootstrapRoot::advance() {
   state.keep_limits();
   std::erase_if(state.members, [](const bootstrap::RootMember& member) { return !member.wire.socket(); });
   const bool awaited = std::ranges::any_of(state.members, [](const auto& member) { return !member.here; });
-  {
-    const std::lock_guard lock(state.mutex);
-    state.awaited.store(awaited || state.lingers() || !state.excuses_from_here.empty(), std::memory_order_relaxed);
-  }
-  return !state.finished();
+  const std::int64_t now = state.system.now_ns();
+  state.from_here.wait_only_if(awaited || (!state.from_here.others_know() && state.failed.lingers(now)));
+  if (!state.members.empty()) return true;
+  return state.failed.why() ? !state.failed.over(now) : !state.roster.all_here() || !state.acceptor.idle();
 }
 
 std::int64_t BootstrapRoot::poll_set(std::vector<PollItem>& items) {
@@ -220,11 +183,11 @@ std::int64_t BootstrapRoot::poll_set(std::vector<PollItem>& items) {
     items.push_back(member.wire.interest());
     if (member.told || member.state == bootstrap::RootMember::State::waiting) not_later(member.deadline_ns);
   }
-  if (state.failure) {
-    not_later(state.lingers() ? std::min(state.end_ns, state.failed_ns + linger_ns) : state.end_ns);
+  if (state.failed.why()) {
+    not_later(state.failed.wake_ns(!state.from_here.others_know() && state.failed.lingers(state.system.now_ns())));
   } else if (state.roster.waiting()) {
     not_later(state.limit_ns());
-    if (state.report_due()) not_later(state.report_ns());
+    if (const auto due_ns = state.report.missing_ns(state.roster.waiting_since_ns())) not_later(*due_ns);
   }
   return wake;
 }

@@ -1,13 +1,9 @@
 // The state of the root of a start: its members, their tree, and how the start ends.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +12,10 @@
 #include "bootstrap/bootstrap_acceptor.h"
 #include "bootstrap/bootstrap_messages.h"
 #include "bootstrap/bootstrap_tree.h"
+#include "bootstrap/failed_start.h"
+#include "bootstrap/local_excuses.h"
 #include "bootstrap/roster.h"
+#include "bootstrap/start_report.h"
 #include "net/digest.h"
 #include "net/wire.h"
 
@@ -56,10 +55,10 @@ struct BootstrapRoot::State {
         at(registration.shared_listener->at()),
         secret(secret_in),
         limits(limits_in),
-        log(std::move(log_in)),
         acceptor(system_in, registration, secret),
         tree(limits_in.fan_out),
-        roster(limits_in.blob_bytes_max) {}
+        roster(limits_in.blob_bytes_max),
+        report(std::move(log_in), limits_in.missing_report_ms) {}
 
   void let_in();
   void serve_members();
@@ -68,7 +67,6 @@ struct BootstrapRoot::State {
   void obey_joined(Member& member, const Frame& frame);
   void join(Member& member, const Bytes& body);
   void take_excuse(Member& member, const Bytes& body);
-  void take_excuses_from_here();
   void excuse(const bootstrap::Excused& excuse);
   void give_places();
   void welcome(Member& member, int parent);
@@ -79,49 +77,31 @@ struct BootstrapRoot::State {
   void lose_rank(int rank, const std::string& reason, bool left);
   void fail(Error error);
   void tell(Member& member, const Error& error);
-  void end_soon_if_all_told();
   void publish_complete_rounds();
   void send_answer(const std::shared_ptr<const Bytes>& answer, bool here);
   void answer_those_here();
   void report_start();
   void keep_limits();
-  bool finished() const;
-  bool all_told() const;
-  bool lingers() const;
   bool accepting() const;
 
   std::int64_t limit_ns() const {
     return roster.give_up_ns().value_or(roster.waiting_since_ns() + limits.init_ms * 1'000'000);
-  }
-  std::int64_t report_ns() const { return roster.waiting_since_ns() + limits.missing_report_ms * 1'000'000; }
-  bool report_due() const {
-    return log.warn && limits.missing_report_ms > 0 && reported_since_ns != roster.waiting_since_ns();
   }
 
   System& system;
   SocketAddress at;
   Secret secret;
   BootstrapLimits limits;
-  BootstrapLog log;
   bootstrap::Acceptor acceptor;
   std::list<Member> members;
   bootstrap::Tree tree;
   bootstrap::Roster roster;
-  std::optional<Error> failure;
-  std::set<int> told_ranks;               ///< ranks that need not be told any more
-  std::int64_t end_ns = 0;                ///< limit for telling the failure
-  std::int64_t failed_ns = 0;             ///< when the start failed
-  int excused_ranks = 0;                  ///< the number of ranks, as far as ranks that cannot take part have said it
-  std::atomic<bool> others_know = false;  ///< the reason of a failure, by other ways
-  std::atomic<bool> awaited = false;      ///< see BootstrapRoot::awaited
-  std::mutex mutex;                       ///< guards what follows
-  std::vector<bootstrap::Excused> excuses_from_here;
-  std::int64_t reported_since_ns = -1;  ///< start of the wait that has been reported
-  std::size_t sockets_most = 0;
+  bootstrap::FailedStart failed;
+  bootstrap::LocalExcuses from_here;
+  bootstrap::StartReport report;
   std::uint32_t rounds = 0;
   std::shared_ptr<const Bytes> for_those_here;  ///< the last answer, until the ranks of this process have it
   std::uint64_t refused_below = 0;              ///< connections refused by ranks that have gone
-  bool start_reported = false;
 };
 
 }  // namespace tutti
