@@ -9,7 +9,7 @@ find_path(pmix_headers pmix.h PATH_SUFFIXES pmix2/include PATHS /usr/lib/${CMAKE
 if(pmix_headers)
   target_include_directories(launch_test SYSTEM PRIVATE ${pmix_headers})
 endif()
-tutti_test(meeting_space_test SOURCES unit/meeting_space_test.cpp unit/job_sockets_test.cpp unit/id_server_test.cpp LIBS tutti_submit LABELS unit)
+tutti_test(meeting_space_test SOURCES unit/meeting_space_test.cpp unit/job_sockets_test.cpp unit/id_server_test.cpp unit/unnamed_loss_test.cpp LIBS tutti_submit tutti_sim LABELS unit)
 tutti_test(process_test SOURCES unit/own_addresses_test.cpp unit/pending_closes_test.cpp unit/places_test.cpp unit/block_budget_test.cpp unit/connection_server_test.cpp unit/peer_process_test.cpp unit/service_test.cpp LIBS tutti_submit tutti_sim LABELS unit)
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(prediction_check_test SOURCES unit/prediction_check_test.cpp LIBS tutti_submit LABELS unit)

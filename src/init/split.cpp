@@ -13,13 +13,12 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t naming_limit_ns = 2'000'000'000;  // for the end of a member to be seen
 constexpr std::int64_t look_again_ns = 10'000'000;
 
 }  // namespace
 
 Regroup::Regroup(std::shared_ptr<Communicator> parent, JoinOptions options)
-    : options_(std::move(options)), parent_(std::move(parent)) {
+    : options_(std::move(options)), parent_(std::move(parent)), loss_(parent_->process().system) {
   options_.machine = parent_->members().machine;  // measured for it; measuring again would keep all waiting
 }
 
@@ -38,14 +37,6 @@ void Regroup::meet_here(const UniqueId& id) {
   meets_here_ = true;
 }
 
-/// Ranks that have the id already hear why.
-void Regroup::close_meeting(const Error& why) {
-  if (!meets_here_) return;
-  Process& process = parent_->process();
-  refuse_start(process, options_.id, {.rank = options_.rank, .ranks = options_.ranks}, why, process.system.now_ns(),
-               Hold::no);
-}
-
 Result<void> Regroup::look() const {
   if (parent_->failed()) return parent_->failure();
   return {};
@@ -57,50 +48,15 @@ void Regroup::leave() {
 
 Result<Progress> Regroup::advance() {
   if (exchange_) return join_by_exchange();
-  return join_ ? join_by_root() : arrange_in_turn();
-}
-
-/// The ranks that meet know each other by their places in the new communicator, and not all of them see who was lost:
-/// where the root was in the lost rank's process, it is the root that they miss. Where one that waited has left because
-/// of the loss, others may miss that one first.
-Result<Progress> Regroup::name_the_lost(const Error& failure) {
-  const std::int64_t now = parent_->process().system.now_ns();
-  if (!failure_) {
-    failure_ = failure;
-    failed_ns_ = now;
-  }
-  TUTTI_TRY(watch_->look());
-  if (now - failed_ns_ >= naming_limit_ns) return *failure_;
-  return Progress::blocked;
-}
-
-Result<Progress> Regroup::join_by_root() {
-  if (failure_) return name_the_lost(*failure_);
-  auto joined = join_->advance();
-  if (!joined && joined.error().code == Code::remote) return name_the_lost(joined.error());
-  if (joined && *joined == Progress::done) made_ = join_->take();
-  if (!joined || *joined != Progress::blocked) return joined;
-  if (auto possible = watch_->check_patiently(); !possible) {
-    join_->give_up(possible.error());
-    return std::move(possible).error();
-  }
-  return Progress::blocked;
-}
-
-Result<Progress> Regroup::arrange_in_turn() {
-  if (auto possible = look(); !possible) {
-    parent_->fail(possible.error());  // what is under way on it may stay without its receiver
-    close_meeting(possible.error());
-    leave();
-    return std::move(possible).error();
-  }
-  if (!parent_->turn_of(ticket_)) return Progress::blocked;
-  auto arranged = failure_ ? name_the_lost(*failure_) : arrange();
-  if (!arranged && !failure_ && watch_ && arranged.error().code == Code::remote)
-    arranged = name_the_lost(arranged.error());
+  if (join_) return join_by_root();
+  auto arranged = arrange_in_turn();
   if (!arranged) {
-    parent_->fail(arranged.error());
-    close_meeting(arranged.error());
+    const Error& why = arranged.error();
+    parent_->fail(why);  // what is under way on it may stay without its receiver
+    Process& process = parent_->process();
+    if (meets_here_)  // ranks that have the id already hear why
+      refuse_start(process, options_.id, {.rank = options_.rank, .ranks = options_.ranks}, why, process.system.now_ns(),
+                   Hold::no);
     leave();
     return arranged;
   }
@@ -118,6 +74,33 @@ Result<Progress> Regroup::arrange_in_turn() {
   if (trouble_) return *std::move(trouble_);
   join_.emplace(parent_->process(), options_);
   return Progress::moved;
+}
+
+Result<Progress> Regroup::arrange_in_turn() {
+  TUTTI_TRY(look());
+  if (!parent_->turn_of(ticket_)) return Progress::blocked;
+  if (!loss_.noted()) {
+    auto arranged = arrange();
+    if (arranged || !watch_ || arranged.error().code != Code::remote) return arranged;
+    loss_.note(arranged.error());
+  }
+  return loss_.name(watch_->look());
+}
+
+Result<Progress> Regroup::join_by_root() {
+  if (loss_.noted()) return loss_.name(watch_->look());
+  auto joined = join_->advance();
+  if (!joined && joined.error().code == Code::remote) {
+    loss_.note(joined.error());
+    return loss_.name(watch_->look());
+  }
+  if (joined && *joined == Progress::done) made_ = join_->take();
+  if (!joined || *joined != Progress::blocked) return joined;
+  if (auto possible = watch_->check_patiently(); !possible) {
+    join_->give_up(possible.error());
+    return std::move(possible).error();
+  }
+  return Progress::blocked;
 }
 
 /// A rank that fails to join goes on telling the others so until all have heard it.
@@ -157,7 +140,7 @@ Result<void> Regroup::poll_peers() {
 }
 
 std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
-  if (failure_) return parent_->process().system.now_ns() + look_again_ns;
+  if (loss_.noted()) return parent_->process().system.now_ns() + look_again_ns;
   if (join_ && !exchange_) return join_->poll_set(items);
   return under_way() != nullptr ? under_way()->poll_set(items) : 0;
 }

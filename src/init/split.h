@@ -9,6 +9,7 @@
 #include "init/group_watch.h"
 #include "init/join.h"
 #include "init/parent_exchange.h"
+#include "init/unnamed_loss.h"
 
 namespace tutti {
 
@@ -58,20 +59,16 @@ class Regroup : public Operation {
  private:
   Result<Progress> arrange_in_turn();
   Result<Progress> join_by_root();
-  Result<Progress> name_the_lost(const Error& failure);
   Result<Progress> join_by_exchange();
-  Result<void> join_on();
   Operation* under_way() { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
   const Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
   void leave();
-  void close_meeting(const Error& why);
 
   std::shared_ptr<Communicator> parent_;
   bool meets_here_ = false;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or already left
   std::optional<Join> join_;
-  std::optional<Error> failure_;  ///< a lost member may be the cause, which its watch is about to name
-  std::int64_t failed_ns_ = 0;
+  UnnamedLoss loss_;     // of a member, which the watch is about to name
   bool joined_ = false;  // with an exchange: as far as it goes
   std::shared_ptr<Communicator> made_;
 };
