@@ -26,7 +26,8 @@ tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp unit/peer_add
 tutti_test(control_links_test SOURCES simulated/control_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(starved_links_test SOURCES simulated/starved_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(sim_hosts_test SOURCES simulated/hosts_test.cpp simulated/hosts_start_test.cpp simulated/hosts_end_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
-tutti_test(loss_test SOURCES unit/loss_test.cpp LIBS tutti_comm LABELS unit)
+tutti_test(loss_test SOURCES unit/loss_test.cpp unit/heartbeat_test.cpp unit/gone_news_test.cpp unit/told_calls_test.cpp
+                     LIBS tutti_comm tutti_sim LABELS unit)
 tutti_test(start_phases_test SOURCES unit/start_phases_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS unit)
 tutti_test(sim_communicator_test SOURCES simulated/communicator_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_fuzz(connections LIBS tutti_submit tutti_sim CHANGES 4000)

@@ -1,14 +1,19 @@
-// The last calls of a rank, kept to compare them with a peer's calls.
+// The last calls of a rank, and those that peers have told, to be compared.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "transport/call_summary.h"
 
@@ -53,6 +58,33 @@ class CallHistory {
   std::unique_ptr<SharedCallSummary[], Free> entries_;
   std::uint64_t hash_ = 0;  // used by the adding thread
   std::atomic<std::uint64_t> latest_ = 0;
+};
+
+/// Calls of a peer, in order, which it sent because it found that its calls differ from this rank's.
+struct PeerCalls {
+  int rank = 0;
+  std::vector<CallMark> marks;
+};
+
+/// Those of all peers, in the parts in which they arrive, until they are compared.
+class ToldCalls {
+ public:
+  /// False: these are no marks.
+  bool add(int rank, std::span<const std::byte> words) {
+    if (words.size() % sizeof(CallMark) != 0) return false;
+    auto known = std::ranges::find(told_, rank, &PeerCalls::rank);
+    if (known == told_.end()) known = told_.insert(told_.end(), {.rank = rank, .marks = {}});
+    const std::size_t before = known->marks.size();
+    const std::size_t count = words.size() / sizeof(CallMark);
+    if (before + count > CallHistory::kept) return true;  // more than this rank can compare
+    known->marks.resize(before + count);
+    if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
+    return true;
+  }
+  std::vector<PeerCalls> take() { return std::exchange(told_, {}); }
+
+ private:
+  std::vector<PeerCalls> told_;
 };
 
 }  // namespace tutti

@@ -1,87 +1,36 @@
 // Control connections between ranks of different hosts: they carry failures, aborts and leaving, and show lost ranks.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/system.h"
 #include "comm/call_history.h"
 #include "comm/control_frames.h"
+#include "comm/control_link.h"
+#include "comm/heartbeat.h"
 #include "comm/loss.h"
-#include "comm/waits.h"
-#include "net/gossip.h"
-#include "net/life_probe.h"
-#include "net/wire.h"
-#include "plan/types.h"
+#include "net/gone_news.h"
 #include "transport/connection.h"
-#include "transport/rank_area.h"
 #include "transport/rank_end.h"
 
 namespace tutti {
 
-/// Stands for the area of a rank whose memory cannot be mapped. Only the header of such an area is ever used;
-/// ControlLinks keeps it up to date.
-class MirroredHeader {
- public:
-  /// The header as `format` leaves it, with state open.
-  explicit MirroredHeader(const AreaShape& shape);
-
-  RankArea area() const { return area_; }
-  AreaHeader& header() const { return area_.header(); }
-
- private:
-  static constexpr std::size_t page_bytes = 4096;
-  struct alignas(page_bytes) Page {
-    std::byte bytes[page_bytes]{};
-  };
-  static_assert(sizeof(AreaHeader) <= page_bytes);
-  std::unique_ptr<Page> page_;
-  RankArea area_;
-};
-
-/// Calls of a peer, in order, which it sent because it found that its calls differ from this rank's.
-struct PeerCalls {
-  int rank = 0;
-  std::vector<CallMark> marks;
-};
-
 /// A rank's control connections to ranks of other hosts; a Task of the service thread. They carry only changes of the
 /// rank's state, signs of life, and summaries of its calls (see CallComparison). Messages from peers are written into
 /// the peers' mirrored headers, where all other code reads them. A rank is lost if its connection ends without a final
-/// state, and silent if nothing arrives for too long: then its service thread does not run, because the process is
-/// stopped, or the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so
-/// the failure reaches all ranks that these connections still join. What does not end the communicator for all is
-/// passed on (see Gossip): who waits for a rank hears of its end, whether or not there is a connection to it.
-///
-/// Silence is counted in the time that this thread could use: while nothing comes it looks often, and each look counts
-/// for what it was to take. On a machine on which threads wait for cores, where peers beat late, silence grows slowly,
-/// too. Whether a rank is stopped is best seen on its own host, so while any rank of that host is heard, this is left
-/// to it (see PeerWatch). A rank under a debugger announces this while it can, and may then be silent.
+/// state, and silent if nothing arrives for too long (see Heartbeat): then its service thread does not run, because the
+/// process is stopped, or the host hangs or is cut off. A rank that learns of a failure fails and announces its own
+/// failure, so the failure reaches all ranks that these connections still join. What does not end the communicator for
+/// all is passed on (see Gossip): who waits for a rank hears of its end, whether or not there is a connection to it.
 class ControlLinks final : public Task {
  public:
-  struct Link {
-    int rank = 0;
-    int host = 0;  ///< its number in the communicator
-    Wire wire;
-    std::shared_ptr<MirroredHeader> mirror;
-    std::string who;                       ///< "rank 2/8 (process 48211 on node-b)"
-    std::shared_ptr<LifeProbe> life = {};  ///< calls it while it is silent; null: nothing does
-    bool said = false;  ///< its final state is known (failed, aborted, left or lost); later messages are ignored
-    bool ended = false;
-    std::optional<Bytes> head = {};  ///< of the frame being read
-    std::int64_t silent_ns = 0;      ///< of this thread's time since anything was received
-    int unanswered = 0;              ///< beats sent since then
-    bool heard = false;              ///< anything has been received
-    bool traced = false;
-    std::uint32_t sent_wait = waits::unknown;  ///< see send_wait
-  };
+  using Link = ControlLink;
   /// `silence_ns`: a rank that falls silent is lost between this time and a second more later; 0: never. Equal on all
   /// ranks. `start_ns`: the limit until the first sign of life, because other ranks may still be starting.
   ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns, std::int64_t start_ns = 0);
@@ -129,27 +78,12 @@ class ControlLinks final : public Task {
   std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
-  void pass_time();
-  void beat();
-  bool is_silent(const Link& link) const;
-  bool hears_host_of(const Link& link) const;
-  void call_late(bool watches);
-  void lose_silent();
-  void count_ends() {
-    const auto said = static_cast<std::size_t>(std::ranges::count(links_, true, &Link::said));
-    ends_known_.store(said + gossip_.size(), std::memory_order_release);
-  }
   void lose(Link& link, RankState state, const Loss& loss);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& text);
   void believe_alive(Link& link, ControlFrame kind, const Bytes& words);
-  bool believe_summary(Link& link, const Bytes& words);
-  bool believe_wait(const Link& link, const Bytes& words);
-  bool believe_calls(const Link& link, const Bytes& words);
   void believe_end(Link& link, const RankEnd& end);
-  bool merge_gossip(const Bytes& text);
   void pass_on();
-  void send_to_open(ControlFrame kind, std::span<const std::byte> text);
   void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();
@@ -158,23 +92,14 @@ class ControlLinks final : public Task {
   std::mutex mutex_;
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
-  std::vector<PeerCalls> calls_;
-  Gossip gossip_;
-  bool news_ = false;           // in gossip_, for the peers
-  std::vector<GoneRank> gone_;  // of gossip_, what has not been taken yet
-  ChannelRemains data_;         // see leave
+  ToldCalls calls_;
+  GoneNews news_;
+  Heartbeat heartbeat_;
+  ChannelRemains data_;  // see leave
   std::atomic<bool> lost_descriptors_ = false;
   std::atomic<std::size_t> ends_known_ = 0;
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists
-  std::int64_t start_ns_;
-  std::int64_t silence_ns_;
-  std::int64_t beat_ns_;  // time between beats; 0: no beats
-  std::int64_t next_beat_ns_ = 0;
-  std::int64_t look_for_debugger_ns_ = 0;
-  bool traced_ = false;
-  std::int64_t looked_ns_ = 0;        // 0: not yet
-  std::int64_t look_planned_ns_ = 0;  // when this thread was to look next
 };
 
 }  // namespace tutti

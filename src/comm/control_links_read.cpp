@@ -1,6 +1,5 @@
 // What peers say on the control connections: checked, and written into their mirrored headers.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/enumeration.h"
@@ -56,53 +55,31 @@ void ControlLinks::believe_end(Link& link, const RankEnd& end) {
   end.write(link.mirror->header());
   if (end.ends_all && !announced_) return;  // so it does for this rank, which will say so
   const bool left = end.state == RankState::closed;
-  if (gossip_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
-}
-
-/// Ranks at the other end of a connection speak for themselves: what they said before they left may be on its way.
-bool ControlLinks::merge_gossip(const Bytes& text) {
-  const auto told = Gossip::read(text);
-  if (!told) return false;
-  for (GoneRank& gone : gossip_.merge(*told)) {
-    if (std::ranges::find(links_, gone.rank, &Link::rank) == links_.end()) gone_.push_back(std::move(gone));
-    news_ = true;
-  }
-  return true;
+  news_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words});
 }
 
 void ControlLinks::believe_alive(Link& link, ControlFrame kind, const Bytes& words) {
   bool sound = true;
   switch (kind) {
-    case ControlFrame::calls: sound = believe_calls(link, words); break;
-    case ControlFrame::gossip: sound = merge_gossip(words); break;
-    case ControlFrame::summary: sound = believe_summary(link, words); break;
+    case ControlFrame::calls: sound = calls_.add(link.rank, words); break;
+    case ControlFrame::gossip:
+      sound =
+          news_.merge(words, [&](int rank) { return std::ranges::find(links_, rank, &Link::rank) != links_.end(); });
+      break;
+    case ControlFrame::summary: sound = link.mirror->take_summary(words); break;
     case ControlFrame::ask:
-      sound = believe_summary(link, words);
+      sound = link.mirror->take_summary(words);
       if (sound) answer(link);
       break;
     case ControlFrame::answered:
-      sound = believe_summary(link, words);
+      sound = link.mirror->take_summary(words);
       link.mirror->header().answers.fetch_add(1, std::memory_order_release);
       break;
-    case ControlFrame::waits: sound = believe_wait(link, words); break;
+    case ControlFrame::waits: sound = link.mirror->take_wait(words); break;
     case ControlFrame::beating:
     case ControlFrame::traced: link.traced = kind == ControlFrame::traced; break;
   }
   if (!sound) end(link, nonsense());
-}
-
-bool ControlLinks::believe_summary(Link& link, const Bytes& words) {
-  CallSummary theirs;
-  if (words.size() != sizeof theirs) return false;
-  std::memcpy(&theirs, words.data(), sizeof theirs);
-  link.mirror->header().calls.store(theirs);
-  return true;
-}
-
-bool ControlLinks::believe_wait(const Link& link, const Bytes& words) {
-  if (words.size() != sizeof(std::uint32_t)) return false;
-  link.mirror->header().waits.store(ByteReader(words).number<std::uint32_t>(), std::memory_order_relaxed);
-  return true;
 }
 
 /// Answers with the summary of this rank's calls. A call that is being added counts as not made yet.
@@ -110,21 +87,8 @@ void ControlLinks::answer(Link& link) {
   if (!history_ || announced_) return;
   std::optional<CallSummary> own = history_->last();
   if (!own) own = history_->find(history_->latest() - 1);
-  link.wire.queue(
+  link.send(
       ControlFrames::frame(RankState::open, ControlFrame::answered, ControlFrames::text(own.value_or(CallSummary{}))));
-  (void)link.wire.flush();
-}
-
-bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
-  if (words.size() % sizeof(CallMark) != 0) return false;
-  auto known = std::ranges::find(calls_, link.rank, &PeerCalls::rank);
-  if (known == calls_.end()) known = calls_.insert(calls_.end(), {.rank = link.rank, .marks = {}});
-  const std::size_t before = known->marks.size();
-  const std::size_t count = words.size() / sizeof(CallMark);
-  if (before + count > CallHistory::kept) return true;  // more than this rank can compare
-  known->marks.resize(before + count);
-  if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
-  return true;
 }
 
 }  // namespace tutti
