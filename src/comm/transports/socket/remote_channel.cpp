@@ -10,8 +10,6 @@
 namespace tutti {
 namespace {
 
-/// Slots of a socket's sender at least: as many messages leave in one system call. Their memory is made when needed.
-constexpr int socket_slots_min = 16;
 constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the cause of a broken connection to arrive
 
 }  // namespace
@@ -47,10 +45,10 @@ Ends ends_of(const std::shared_ptr<RemoteChannel>& channel) {
 }
 
 RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemoteChannelConfig place)
-    : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)) {}
+    : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)), presence_(std::move(place_.life)) {}
 
 Result<bool> RemoteChannel::open() {
-  if (sender_) return true;
+  if (is_open()) return true;
   wanted_ = true;
   if (broken_) {
     TUTTI_TRY(judge_again());
@@ -67,7 +65,7 @@ Result<bool> RemoteChannel::open() {
   if (!*gathered) {
     // A peer that has left sends nothing on a channel that is not open. But it may have sent its data and left before
     // the last message of the handshake arrived here.
-    if (!left && nobody_comes())
+    if (!left && !connects() && presence_.gone(system_))
       return Error{.code = Code::remote,
                    .what = fmt::format("{} has left the communicator, or its process has ended: nobody answers for it "
                                        "any more",
@@ -84,7 +82,10 @@ Result<bool> RemoteChannel::open() {
     return false;
   }
   if (!*upgraded) return false;
-  if (!sender_) use_sockets();
+  if (!is_open())
+    ends_.use(system_, std::move(sockets_),
+              {.rank = place_.rank, .peer = place_.peer, .channel = place_.channel, .peer_name = place_.who},
+              {.count = place_.slots, .bytes = place_.slot_bytes}, place_.unacknowledged);
   return true;
 }
 
@@ -94,35 +95,11 @@ bool RemoteChannel::opened() {
   return !opened || *opened;
 }
 
-/// For a peer that is to connect and of whose end no control connection would tell. It may be in no hurry, so it is
-/// called.
-bool RemoteChannel::nobody_comes() {
-  constexpr std::int64_t begin_after_ns = 2'000'000'000, every_ns = 500'000'000;
-  constexpr int turned_away_max = 5;
-  if (place_.rank > place_.peer || place_.life.addresses.empty()) return false;
-  const std::int64_t now = system_.now_ns();
-  if (waits_since_ns_ == 0) waits_since_ns_ = now;
-  if (now - waits_since_ns_ < begin_after_ns) return false;
-  if (!life_) life_.emplace(place_.life);
-  if (life_->advance(system_, every_ns)) waits_since_ns_ = now;
-  return life_->turned_away() >= turned_away_max;
-}
-
 /// It is this rank that fails, for a reason that the others have to hear in words.
 Error RemoteChannel::own_lack(const Error& error) const {
   return {.code = error.code,
           .what = fmt::format("rank {} has no connection to {}: {}", place_.rank, place_.who, error.words()),
           .peer = place_.rank};
-}
-
-void RemoteChannel::use_sockets() {
-  link_ = std::make_shared<SocketLink>(
-      system_, std::move(sockets_),
-      SocketLink::Ends{.rank = place_.rank, .peer = place_.peer, .channel = place_.channel, .peer_name = place_.who});
-  for (std::size_t i = 0; place_.unacknowledged && i < link_->size(); ++i)
-    watched_.emplace_back(place_.unacknowledged, place_.peer, link_->socket(i));
-  sender_ = std::make_unique<SocketSender>(link_, std::max(place_.slots, socket_slots_min), place_.slot_bytes);
-  receiver_ = std::make_unique<SocketReceiver>(link_, place_.slot_bytes);
 }
 
 /// True once it is decided how the channel's data travels. At the end that was connected to, it was decided before the
@@ -137,13 +114,10 @@ Result<bool> RemoteChannel::upgrade() {
   auto outcome = upgrade_->take();
   upgrade_.reset();
   sockets_.front() = std::move(outcome.socket);
-  sender_ = std::move(outcome.sender);
-  receiver_ = std::move(outcome.receiver);
-  kept_ = std::move(outcome.kept);
-  stop_ = std::move(outcome.stop);
+  ends_.use(outcome);
   if (outcome.failure) return std::move(*outcome.failure).during("connect to " + place_.who).at_peer(place_.peer);
-  if (place_.decided) place_.decided(sender_ != nullptr, outcome.why);
-  lacks_upgrade_ = !sender_ && place_.upgrade_required;
+  if (place_.decided) place_.decided(is_open(), outcome.why);
+  lacks_upgrade_ = !is_open() && place_.upgrade_required;
   if (!lacks_upgrade_) return true;
   return Error{.code = Code::system,
                .what = fmt::format("rank {} and {} cannot use RDMA on channel {}, as TUTTI_TRANSPORT=rdma demands: {}",
@@ -195,12 +169,10 @@ Result<std::optional<Arrivals::Arrival>> RemoteChannel::next_socket(std::size_t 
 }
 
 ChannelRemains RemoteChannel::take_remains() {
-  ChannelRemains remains;
-  watched_.clear();
-  if (broken_) return remains;
-  if (link_) remains.sockets = link_->take_sockets();
-  if (sender_ && !link_) remains.sockets = std::move(sockets_);
-  if (kept_) remains.kept.push_back(std::move(kept_));
+  ends_.unwatch();
+  if (broken_) return {};
+  ChannelRemains remains = ends_.take_remains();
+  if (is_open() && !ends_.over_sockets()) remains.sockets = std::move(sockets_);
   return remains;
 }
 
@@ -229,10 +201,10 @@ Result<void> RemoteChannel::judge(Error error) {
 }
 
 void RemoteChannel::poll_set(std::vector<PollItem>& items) const {
-  if (sender_ || broken_) return;
+  if (is_open() || broken_) return;
   if (connector_) (void)connector_->poll_set(items);
   if (upgrade_ && place_.rank > place_.peer) (void)upgrade_->poll_set(items);
-  if (life_) life_->poll_set(items);
+  presence_.poll_set(items);
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {

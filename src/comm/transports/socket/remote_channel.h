@@ -11,15 +11,14 @@
 
 #include "base/log.h"
 #include "base/system.h"
+#include "comm/transports/socket/open_channel.h"
+#include "comm/transports/socket/peer_presence.h"
 #include "comm/transports/transport.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
-#include "net/life_probe.h"
 #include "net/peer_address.h"
 #include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
-#include "transport/socket.h"
-#include "transport/unacknowledged.h"
 
 namespace tutti {
 
@@ -56,20 +55,18 @@ class RemoteChannel final : public Connection {
 
   /// True once the channel is open: then sender() and receiver() are valid. Errors: as judge.
   Result<bool> open();
-  Sender& sender() { return *sender_; }
-  Receiver& receiver() { return *receiver_; }
-  Landing& landing() { return *receiver_->landing(); }  // what comes from another host arrives in parts
+  Sender& sender() { return ends_.sender(); }
+  Receiver& receiver() { return ends_.receiver(); }
+  Landing& landing() { return *ends_.receiver().landing(); }  // what comes from another host arrives in parts
   std::size_t slot_bytes() const { return place_.slot_bytes; }
-  bool is_open() const { return sender_ != nullptr; }
+  bool is_open() const { return static_cast<bool>(ends_); }
   /// Whether some of it is here, but not all.
   bool opens() const { return !is_open() && (!sockets_.empty() || arrivals_->is_coming(place_.peer, place_.channel)); }
   /// Whether this end connects, rather than takes the other end's connection.
   bool connects() const { return place_.rank > place_.peer; }
   bool opened() override;
   bool may_have_arrived() const override { return is_open() || !connects(); }
-  void stop() override {
-    if (is_open() && stop_) stop_();
-  }
+  void stop() override { ends_.stop(); }
   bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
   /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, that becomes
@@ -93,9 +90,7 @@ class RemoteChannel final : public Connection {
   Result<bool> gather_sockets();
   Result<std::optional<Arrivals::Arrival>> next_socket(std::size_t index);
   Error own_lack(const Error& error) const;
-  bool nobody_comes();
   Result<bool> upgrade();
-  void use_sockets();
 
   System& system_;
   std::shared_ptr<Arrivals> arrivals_;
@@ -104,15 +99,9 @@ class RemoteChannel final : public Connection {
   std::optional<Connector> connector_;  // opens the next connection
   std::shared_ptr<ChannelUpgrade> upgrade_;
   bool upgrade_begun_ = false;
-  bool lacks_upgrade_ = false;     // which it must have
-  std::optional<LifeProbe> life_;  // of the peer, while this end waits for its connection
-  std::int64_t waits_since_ns_ = 0;
-  std::shared_ptr<SocketLink> link_;
-  std::vector<Unacknowledged::Watched> watched_;  // of the link
-  std::shared_ptr<void> kept_;                    // of an upgraded channel
-  std::function<void()> stop_;                    // the same
-  std::unique_ptr<Sender> sender_;
-  std::unique_ptr<Receiver> receiver_;
+  bool lacks_upgrade_ = false;  // which it must have
+  PeerPresence presence_;       // while this end waits for the peer's connection
+  OpenChannel ends_;
   bool wanted_ = false;
   std::optional<Error> broken_;
   std::int64_t broken_ns_ = 0;
