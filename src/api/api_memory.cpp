@@ -15,7 +15,7 @@ tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes) {
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(ptr, "ptr"));
     auto process = TUTTI_TRY(Process::get());
-    *ptr = TUTTI_TRY(process->allocate(bytes == 0 ? 1 : bytes, /*touch=*/true));
+    *ptr = TUTTI_TRY(process->memory.allocate(bytes == 0 ? 1 : bytes, /*touch=*/true));
     return {};
   });
 }
@@ -34,7 +34,7 @@ tuttiResult_t tuttiMemFree(void* ptr) {
     if (ptr == nullptr) return {};
     auto process = TUTTI_TRY(Process::get());
     if (process->gpus.free(static_cast<std::byte*>(ptr))) return {};
-    return process->segments.free(static_cast<std::byte*>(ptr));
+    return process->memory.segments.free(static_cast<std::byte*>(ptr));
   });
 }
 
@@ -44,7 +44,7 @@ namespace {
 std::optional<AdoptedMemory> adopt(const Communicator& communicator, std::span<std::byte> memory) {
   Process& process = communicator.process();
   if (process.config.text("TUTTI_REGISTER") != "mapped") return std::nullopt;
-  auto adopted = AdoptedMemory::adopt(process.segments, memory);
+  auto adopted = AdoptedMemory::adopt(process.memory.segments, memory);
   if (adopted) return *std::move(adopted);
   process.log.info(LogTopic::alloc, communicator.who(), "tuttiCommRegister: {}", adopted.error().text());
   return std::nullopt;

@@ -100,7 +100,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
 }
 
 void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
-  const auto& segments = communicator_.process().segments;
+  const auto& segments = communicator_.process().memory.segments;
   const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferDescriptor {
     BufferDescriptor buffer{.address = reinterpret_cast<std::uint64_t>(at)};
     if (bytes == 0) {
@@ -142,7 +142,7 @@ void CollectiveInsideHost::write_rights(CallDescriptor& descriptor, bool mapped)
 
 /// Asks for the pages in the middle of both buffers: their ends often share a page with other data.
 bool CollectiveInsideHost::on_huge_pages() const {
-  PageKinds& pages = communicator_.process().pages;
+  PageKinds& pages = communicator_.process().memory.pages;
   const auto huge = [&pages](const std::byte* at, std::size_t bytes) {
     return bytes == 0 || pages.huge(at + bytes / 2);
   };

@@ -52,7 +52,7 @@ Result<void> CollectiveRun::put_output_aside() {
 }
 
 bool CollectiveRun::plan_file_serves() const {
-  const auto& file = communicator_.process().plan_file;
+  const auto& file = communicator_.process().choices.plan_file;
   return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
 }
 
@@ -60,14 +60,14 @@ bool CollectiveRun::plan_file_serves() const {
 /// than one pass has sources is a chain of passes.
 void CollectiveRun::note_small() {
   if (shape_.ranks == 1 || shape_.ranks > limits::sources_max || communicator_.device() != nullptr ||
-      communicator_.process().plan_file)
+      communicator_.process().choices.plan_file)
     return;
   communicator_.small_calls().add(request_.collective, request_.group_bytes(), communicator_.used().algorithm);
 }
 
 bool CollectiveRun::may_use(Access access) const {
   if (from_file_) [[unlikely]]
-    return communicator_.process().plan_file->carried_by(access);
+    return communicator_.process().choices.plan_file->carried_by(access);
   return communicator_.plans().may_use(request_.collective, access);
 }
 

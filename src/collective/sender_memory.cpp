@@ -16,7 +16,7 @@ Carried best_carry(Communicator& communicator, Rank receiver, const std::byte* d
     carried.carry = Carry::window;
   } else if (has_given_up_mapping(peer) || !still_maps(process, members)) {
     return carried;
-  } else if (const auto location = process.segments.find(data, bytes)) {
+  } else if (const auto location = process.memory.segments.find(data, bytes)) {
     carried.carry = Carry::window;
     carried.buffer.segment = location->name.id;
     carried.buffer.generation = location->name.generation;

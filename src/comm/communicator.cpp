@@ -82,8 +82,8 @@ Communicator::Communicator(Process& process, Membership members)
       notes_{.descriptors = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},
-      offered_scratch_(process.segments, process.places.memory_node()),
-      staging_(process.segments, process.places.memory_node()),
+      offered_scratch_(process.memory.segments, process.machine.places.memory_node()),
+      staging_(process.memory.segments, process.machine.places.memory_node()),
       windows_(process, members_, failed_) {
   if (can_contradict(members_, process.config)) prediction_check_.emplace();
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
@@ -97,7 +97,7 @@ Communicator::Communicator(Process& process, Membership members)
 Communicator::~Communicator() {
   if (prediction_check_ && !failed())
     if (const auto seen = prediction_check_->contradiction())
-      process_.tune->contradict(members_.machine, *seen, process_.log);
+      process_.choices.tune->contradict(members_.machine, *seen, process_.log);
   auto& state = members_.area->area.header().state;
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
   if (members_.control) {

@@ -46,12 +46,12 @@ bool PeerMemoryWindows::reads(int peer) {
 std::optional<Offer> PeerMemoryWindows::describe(int peer, std::span<const std::byte> memory) const {
   Offer offer{.memory = {.address = reinterpret_cast<std::uint64_t>(memory.data())},
               .bytes = memory.size(),
-              .retired = process_.segments.retired()};
+              .retired = process_.memory.segments.retired()};
   const Peer& reader = members_.peers[static_cast<std::size_t>(peer)];
   if (reader.same_process) return offer;
   check_rights();
   if (!own_maps_ || has_given_up_mapping(reader)) return std::nullopt;
-  const auto location = process_.segments.find(memory.data(), memory.size());
+  const auto location = process_.memory.segments.find(memory.data(), memory.size());
   if (!location || !maps_) {
     const bool may = own_pulls_ && !has_given_up_pulling(reader);
     return may && pulling_pays(memory.size()) ? std::optional(offer) : std::nullopt;

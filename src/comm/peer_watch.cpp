@@ -32,7 +32,7 @@ std::string interface_text(const std::string& host, const std::string& name, int
 
 std::string interface_here(Communicator& communicator, const std::string& host) {
   Process& process = communicator.process();
-  if (const auto own = process.interfaces.get(process.system, process.config, process.log))
+  if (const auto own = process.network.interfaces.get(process.system, process.config, process.log))
     if (const auto at = std::ranges::find(*own, host, &OwnAddress::host); at != own->end())
       return interface_text(host, at->interface, mtu_of(at->interface));
   return host;
@@ -121,7 +121,7 @@ void PeerWatch::check_exec(Communicator& communicator, Watched& watched) const {
   if (++watched.quiet_looks % looks_until_asked != 0) return;
   // A process that has moved to another network namespace finds nobody there, itself neither.
   if (is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server) ||
-      !is_served(communicator.process().fd_server_name())) {
+      !is_served(communicator.process().memory.fd_server_name())) {
     watched.unserved_looks = 0;
     return;
   }

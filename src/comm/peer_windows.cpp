@@ -29,7 +29,7 @@ Result<std::byte*> PeerWindows::at(Rank peer, BufferDescriptor buffer, std::size
     if (!fetched) return std::move(fetched).error();
     return std::move(fetched->segment);
   };
-  auto mapping = process_.cache.map(from.token, name, end, fetch);
+  auto mapping = process_.memory.cache.map(from.token, name, end, fetch);
   if (!mapping) return std::move(mapping).error().during("map the buffer of a peer").at_peer(peer);
   std::byte* const base = (*mapping)->data();
   known.mapped[known.next++ % known.mapped.size()] = {.name = name, .mapping = *std::move(mapping)};

@@ -48,7 +48,7 @@ bool Plans::may_use(Collective collective, Access access) {
 
 Result<void> Plans::check_settings() {
   if (!members_.deterministic) return {};
-  const auto& file = process_.plan_file;
+  const auto& file = process_.choices.plan_file;
   if (file && !file->rank_order() && file->schedule().ranks() == members_.ranks)
     return Error{
         .code = Code::invalid_usage,
@@ -61,8 +61,8 @@ Result<void> Plans::check_settings() {
 const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts) {
   auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)][counts];
   if (envelope == nullptr)
-    envelope = process_.envelopes.of(members_.with_levels(shape), access, filter(shape.collective, access),
-                                     members_.machine, conditions_, counts);
+    envelope = process_.choices.envelopes.of(members_.with_levels(shape), access, filter(shape.collective, access),
+                                             members_.machine, conditions_, counts);
   return envelope->at(counts ? bytes * groups_of_input(shape) : bytes);
 }
 
@@ -80,7 +80,7 @@ const AccessTable& Plans::access_table(Collective collective, bool ordinary) {
   KnownAccessTable& known = access_tables_[static_cast<std::size_t>(collective)];
   if (known.known && (known.ordinary || !ordinary)) return known.access_table;
   const auto make = [&](const Shape& shape, Access access, const Machine& machine, const Conditions& conditions) {
-    return process_.envelopes.of(shape, access, filter(collective, access), machine, conditions);
+    return process_.choices.envelopes.of(shape, access, filter(collective, access), machine, conditions);
   };
   const Shape shape = members_.with_levels({.collective = collective, .ranks = members_.ranks});
   known = {.access_table = predict_access_table(shape, members_.machine, conditions_, ordinary, make),
@@ -108,7 +108,7 @@ Plans::Planned Plans::of(const Shape& shape, Access access, std::size_t bytes, b
 }
 
 Plans::Planned Plans::from_file(const Shape& shape, Access access) {
-  const PlanFile& file = *process_.plan_file;
+  const PlanFile& file = *process_.choices.plan_file;
   const PlanKey key{nullptr, shape.collective, access, shape.root};
   const Plan* const known = plans_.find(key);
   if (known != nullptr) return {*known, file.name().c_str()};

@@ -95,10 +95,10 @@ Result<void> GpuContext::ready_to_stage(Process& process) {
     if (aborted_.load()) peers->abort();  // abort() may not have seen them
   }
   if (!bounce_pool) {
-    bounce_pool = TUTTI_TRY(BouncePool::open(process.gpus, process.segments, gpu));
+    bounce_pool = TUTTI_TRY(BouncePool::open(process.gpus, process.memory.segments, gpu));
   }
-  const CpuMap::Device near = process.cpu_map.device(gpu->driver().bus_id(gpu->ordinal()));
-  bounce_pool->lie_on(process.places.memory_node(near.node));
+  const CpuMap::Device near = process.machine.cpu_map.device(gpu->driver().bus_id(gpu->ordinal()));
+  bounce_pool->lie_on(process.machine.places.memory_node(near.node));
   auto made = std::make_shared<Stream>(process);
   TUTTI_TRY(made->start(Places::Kind::proxy, near.cpus));
   proxy = std::move(made);

@@ -57,7 +57,7 @@ Result<bool> GpuPeerCall::publish() {
   descriptor.signature = request_.signature();
   descriptor.scalar = request_.scalar;
   descriptor.input = descriptor.output = {};
-  descriptor.retired = communicator_.process().segments.retired();
+  descriptor.retired = communicator_.process().memory.segments.retired();
   descriptor.carries = 1;
   std::memcpy(descriptors.payload(sequence_, sizeof setup_.own), &setup_.own, sizeof setup_.own);
   descriptors.publish(descriptor, sequence_);

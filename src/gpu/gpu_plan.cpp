@@ -13,7 +13,7 @@ std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& 
     chosen = choose_on_gpu(
         shape, request.group_bytes(),
         [&](Access access) { return communicator.plans().filter(shape.collective, access); },
-        communicator.process().gpus.specialised, waiting, communicator.process().envelopes);
+        communicator.process().gpus.specialised, waiting, communicator.process().choices.envelopes);
   auto& plans = context.plans;
   const PlanKey key{
       .algorithm = chosen.algorithm, .collective = shape.collective, .access = chosen.access, .root = shape.root};

@@ -39,7 +39,7 @@ BootstrapLimits limits_of(const Process& process, std::int64_t deadline_ns) {
 Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
   // Whether reductions have one order: ranks must agree on it as on a setting, though it comes from the call.
   const bool deterministic = options.deterministic;
-  const auto& plan = process.plan_file;
+  const auto& plan = process.choices.plan_file;
   return {.rank = options.rank,
           .ranks = options.ranks,
           .settings = process.config.shared_hash() + deterministic + (plan ? plan->digest() : 0),

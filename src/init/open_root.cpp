@@ -14,7 +14,7 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
       .warn = [&process](const std::string& line) { process.log.warn("init", "{}", line); },
       .info = [&process](const std::string& line) { process.log.info(LogTopic::init, "init", "{}", line); }};
   auto root = [&]() -> Result<std::unique_ptr<BootstrapRoot>> {
-    auto shared_listener = TUTTI_TRY(process.shared_listener(at));
+    auto shared_listener = TUTTI_TRY(process.network.shared_listener(at));
     return BootstrapRoot::open(process.system, shared_listener, secret, limits, log);
   }();
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");
@@ -36,7 +36,7 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
 Result<UniqueId> open_root(Process& process, bool across_hosts, const std::string& advice) {
   auto secret = TUTTI_TRY(fresh_secret());
   if (!across_hosts) return open_root(process, {.host = "127.0.0.1", .port = 0}, secret, advice);
-  auto addresses = TUTTI_TRY(process.interfaces.get(process.system, process.config, process.log));
+  auto addresses = TUTTI_TRY(process.network.interfaces.get(process.system, process.config, process.log));
   const std::vector<std::string> hosts = hosts_of(addresses);
   auto id = open_root(process, {.host = listening_address(hosts), .port = 0}, secret, advice);
   if (!id) return id;

@@ -86,4 +86,22 @@ std::int64_t PeerProcess::stopped_ns(std::int64_t now_ns) {
   return stopped_ns_;
 }
 
+Result<std::shared_ptr<PeerProcess>> PeerProcesses::get(std::uint64_t token,
+                                                        const std::function<Result<SeenProcess>()>& meet) {
+  const auto known = [&]() -> std::shared_ptr<PeerProcess> {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(token);
+    return found == known_.end() ? nullptr : found->second.lock();
+  };
+  if (auto peer = known()) return peer;
+  auto seen = meet();  // waits for the peer, so not under the lock
+  if (!seen) return std::move(seen).error();
+  if (auto peer = known()) return peer;
+  auto peer = std::make_shared<PeerProcess>(*std::move(seen));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+  known_[token] = peer;
+  return peer;
+}
+
 }  // namespace tutti

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/system.h"
@@ -51,6 +53,18 @@ class PeerProcess {
   bool stopped_ = false;
   std::string ran_;  // see run_time, when it was seen stopped
   std::int64_t stopped_ns_ = 0;
+};
+
+/// The other processes of this host that this one has met, one object each for all communicators. Thread-safe.
+class PeerProcesses {
+ public:
+  /// The known one, else the result of `meet`. Tokens distinguish processes where a pid is used again. Errors: those of
+  /// `meet`.
+  Result<std::shared_ptr<PeerProcess>> get(std::uint64_t token, const std::function<Result<SeenProcess>()>& meet);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<PeerProcess>> known_;
 };
 
 }  // namespace tutti

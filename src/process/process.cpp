@@ -1,17 +1,11 @@
 #include "process/process.h"
 
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <sstream>
 
 #include "base/build_id.h"
-#include "base/descriptors.h"
-#include "base/file.h"
-#include "base/random.h"
 #include "base/uncancelled.h"
 #include "choice/select.h"
 #include "net/digest.h"
@@ -109,10 +103,11 @@ Made make() {
   }
   // Never destroyed: the service thread may still run while the process exits.
   auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, *std::move(tune));
-  process->plan_file = std::move(plan);
-  process->envelopes.use(store_in(choices_folder(process->config), process->log));
-  if (process->plan_file)
-    process->log.info(LogTopic::init, "settings", "{}: {}", process->plan_file->name(), process->plan_file->text());
+  process->choices.plan_file = std::move(plan);
+  process->choices.envelopes.use(store_in(choices_folder(process->config), process->log));
+  if (process->choices.plan_file)
+    process->log.info(LogTopic::init, "settings", "{}: {}", process->choices.plan_file->name(),
+                      process->choices.plan_file->text());
   return {.process = process, .mark = fork_mark()};
 }
 
@@ -146,116 +141,34 @@ Result<Process*> Process::get() {
   return made.process;
 }
 
-Process::Process(System& system_in, Config config_in, Service::Mode mode, std::unique_ptr<Tune> tune_in)
+Process::Process(System& system_in, Config config_in, Service::Mode mode, std::unique_ptr<Tune> tune)
     : system(system_in),
       config(std::move(config_in)),
       log(config),
-      tune(std::move(tune_in)),
-      locator({.machine = config.text("TUTTI_TOPO_FILE"),
-               .dump = config.text("TUTTI_TOPO_DUMP_FILE"),
-               .ring = config.text("TUTTI_GRAPH_FILE"),
-               .ring_dump = config.text("TUTTI_GRAPH_DUMP_FILE"),
-               .groups = config.text("TUTTI_TOPO_GROUPS"),
-               .groups_of_slurm = mode == Service::Mode::threaded ? groups_of_slurm() : HostGroups{}},
-              mode == Service::Mode::threaded),
-      places(cpu_map, log, mode == Service::Mode::threaded && config.text("TUTTI_AFFINITY") == "near"),
-      service(system_in, mode, places),
-      driver_thread(system_in, mode, places, "tutti-driver"),
-      gpus(system_in, config) {
-  char name[256] = "localhost";
-  ::gethostname(name, sizeof name - 1);
-  host = name;
-  std::istringstream(content_of("/proc/sys/kernel/random/boot_id")) >> boot_id;
+      choices{.tune = std::move(tune)},
+      machine{
+          .locator = Locator({.machine = config.text("TUTTI_TOPO_FILE"),
+                              .dump = config.text("TUTTI_TOPO_DUMP_FILE"),
+                              .ring = config.text("TUTTI_GRAPH_FILE"),
+                              .ring_dump = config.text("TUTTI_GRAPH_DUMP_FILE"),
+                              .groups = config.text("TUTTI_TOPO_GROUPS"),
+                              .groups_of_slurm = mode == Service::Mode::threaded ? groups_of_slurm() : HostGroups{}},
+                             mode == Service::Mode::threaded),
+          .cpu_map = CpuMap(),
+          .places =
+              Places(machine.cpu_map, log, mode == Service::Mode::threaded && config.text("TUTTI_AFFINITY") == "near")},
+      memory(machine.places),
+      service(system_in, mode, machine.places),
+      driver_thread(system_in, mode, machine.places, "tutti-driver"),
+      gpus(system_in, config),
+      network(system_in, config, log, service) {
   for (const auto& warning : config.warnings()) log.warn("settings", "{}", warning);
   for (const auto& setting : config.set_by_user()) log.info(LogTopic::env, "settings", "{}", setting);
 }
 
-Result<void> Process::identify() {
-  if (token != 0) return {};
-  if (::getrandom(&token, sizeof token, 0) != sizeof token || ::getrandom(key.data(), key.size(), 0) != 32)
-    return Error{.code = Code::system, .what = "read random bytes", .sys_errno = errno};
-  token |= 1;
-  return {};
-}
-
 Result<void> Process::serve() {
-  const std::lock_guard lock(mutex_);
-  TUTTI_TRY(identify());
-  if (fd_server_) return fd_server_->follow_user();
-  auto server = FdServer::open(segments, key);
-  if (!server) return std::move(server).error().during("open the descriptor server");
-  std::shared_ptr<FdServer> shared = *std::move(server);
-  TUTTI_TRY(service.add(shared));
-  fd_server_ = std::move(shared);
-  return {};
-}
-
-Result<std::shared_ptr<ConnectionServer>> Process::connections() {
-  const std::lock_guard lock(mutex_);
-  if (connections_) return connections_;
-  const DescriptorLimit descriptors = raise_descriptor_limit();
-  log.info(LogTopic::init, "descriptors", "{} may be open, {} before the limit was raised", descriptors.now,
-           descriptors.before);
-  auto own = TUTTI_TRY(interfaces.get(system, config, log));
-  auto server = TUTTI_TRY(ConnectionServer::open(system, hosts_of(own)));
-  TUTTI_TRY(service.add(server));
-  connections_ = std::move(server);
-  for (const SocketAddress& at : connections_->addresses())
-    log.info(LogTopic::net, "connections", "listening at {} port {}", at.host, at.port);
-  return connections_;
-}
-
-Result<std::shared_ptr<bootstrap::SharedListener>> Process::shared_listener(const SocketAddress& at) {
-  const std::lock_guard lock(mutex_);
-  auto& listener = listeners_[{at.host, at.port}];
-  if (auto known = listener.lock()) return known;
-  auto opened = bootstrap::SharedListener::open(system, at);
-  if (opened) listener = *opened;
-  return opened;
-}
-
-Result<std::byte*> Process::allocate(std::size_t bytes, bool touch) {
-  const int node = places.memory_node();
-  auto memory = segments.allocate(bytes, touch, node);
-  places.tell_memory(node, segments.node_refused());
-  return memory;
-}
-
-Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
-  const std::size_t bytes = RankArea::bytes(shape);
-  auto base = allocate(bytes, /*touch=*/false);
-  if (!base) return std::move(base).error().during("make a rank's shared area");
-  auto area = std::make_shared<OwnedArea>(segments, *base, *segments.find(*base, bytes), shape);
-  area->area.format();
-  TUTTI_TRY(fill_random(std::as_writable_bytes(std::span(&area->area.header().life, 1))));
-  const std::lock_guard lock(mutex_);
-  std::erase_if(areas_, [](const auto& entry) { return entry.second.expired(); });
-  areas_[area->name.id] = area;
-  return area;
-}
-
-std::shared_ptr<OwnedArea> Process::find_area(std::uint32_t segment_id) {
-  const std::lock_guard lock(mutex_);
-  const auto found = areas_.find(segment_id);
-  return found == areas_.end() ? nullptr : found->second.lock();
-}
-
-Result<std::shared_ptr<PeerProcess>> Process::peer_process(std::uint64_t peer_token,
-                                                           const std::function<Result<SeenProcess>()>& meet) {
-  const auto known = [&]() -> std::shared_ptr<PeerProcess> {
-    const std::lock_guard lock(mutex_);
-    const auto found = peers_.find(peer_token);
-    return found == peers_.end() ? nullptr : found->second.lock();
-  };
-  if (auto peer = known()) return peer;
-  auto seen = meet();  // waits for the peer, so not under the lock
-  if (!seen) return std::move(seen).error();
-  if (auto peer = known()) return peer;
-  auto peer = std::make_shared<PeerProcess>(*std::move(seen));
-  const std::lock_guard lock(mutex_);
-  std::erase_if(peers_, [](const auto& entry) { return entry.second.expired(); });
-  peers_[peer_token] = peer;
-  return peer;
+  TUTTI_TRY(identity.make());
+  return memory.serve(identity.key, service);
 }
 
 }  // namespace tutti

@@ -50,7 +50,7 @@ void take_back_buffers(Communicator& communicator, const void* leased) {
   await_leases(communicator);
   const auto& peers = communicator.members().peers;
   if (leased == nullptr || std::ranges::all_of(peers, &Peer::same_process)) return;
-  auto moved = communicator.process().segments.move_aside(leased);
+  auto moved = communicator.process().memory.segments.move_aside(leased);
   if (!moved) communicator.process().log.warn(communicator.who(), "{}", moved.error().text());
 }
 

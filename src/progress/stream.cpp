@@ -48,7 +48,7 @@ Result<void> Stream::start(Places::Kind kind, const CpuSet& device) {
   try {
     const AllSignalsBlocked for_the_thread;
     thread_ = std::thread([this, kind, device] {
-      const Places::Thread placed(process_.places, kind, device);
+      const Places::Thread placed(process_.machine.places, kind, device);
       loop();
     });
   } catch (const std::system_error& error) {

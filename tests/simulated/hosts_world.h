@@ -153,7 +153,7 @@ class HostsWorld {
     dead.clear();  // what is left of it is cleared away too
     idle(4 * second_ns);
     std::size_t listening = 0;
-    for (auto& process : processes) listening += (*process->connections())->addresses().size();
+    for (auto& process : processes) listening += (*process->network.connections())->addresses().size();
     EXPECT_EQ(system.open_sockets(), listening);
   }
 

@@ -66,5 +66,24 @@ TEST_F(PeerProcessStopped, BeginsAnewWhenItHasRunBetweenTwoLooks) {
   EXPECT_EQ(process_->stopped_ns(13 * s), s);
 }
 
+TEST(PeerProcesses, AreMetOnceWhileTheyAreKept) {
+  PeerProcesses peers;
+  int met = 0;
+  const auto meet = [&met]() -> Result<SeenProcess> {
+    ++met;
+    return SeenProcess{};
+  };
+  auto first = peers.get(7, meet), again = peers.get(7, meet), other = peers.get(8, meet);
+  ASSERT_TRUE(first && again && other);
+  EXPECT_EQ(*first, *again);
+  EXPECT_NE(*first, *other);
+  EXPECT_EQ(met, 2);
+  first->reset();
+  again->reset();
+  EXPECT_TRUE(peers.get(7, meet)) << "another process may have its number";
+  EXPECT_EQ(met, 3);
+  EXPECT_FALSE(peers.get(9, []() -> Result<SeenProcess> { return Error{.code = Code::remote}; }));
+}
+
 }  // namespace
 }  // namespace tutti

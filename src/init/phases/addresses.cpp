@@ -19,9 +19,9 @@ Result<PeerAddresses> listen(Facts& facts) {
                                                                  .ranks = facts.ranks(),
                                                                  .channels = area_shape(facts).channels,
                                                                  .sockets = members.sockets});
-  auto server = TUTTI_TRY(process.connections());
+  auto server = TUTTI_TRY(process.network.connections());
   server->expect(members.arrivals);
-  auto own = TUTTI_TRY(process.interfaces.get(process.system, process.config, process.log));
+  auto own = TUTTI_TRY(process.network.interfaces.get(process.system, process.config, process.log));
   PeerAddresses told;
   for (std::size_t i = 0; i < server->addresses().size() && i < PeerAddresses::addresses_max; ++i) {
     const SocketAddress& at = server->addresses()[i];
@@ -42,11 +42,12 @@ Result<PeerAddresses> listen(Facts& facts) {
 
 Result<Progress> Carrier::wait(Facts& facts) {
   Process& process = facts.process;
-  return process.interfaces.settled(process.system, process.config, process.log) ? Progress::done : Progress::blocked;
+  return process.network.interfaces.settled(process.system, process.config, process.log) ? Progress::done
+                                                                                         : Progress::blocked;
 }
 
 std::int64_t Carrier::wait_set(const Facts& facts, std::vector<PollItem>&) const {
-  return facts.process.interfaces.next_look_ns();
+  return facts.process.network.interfaces.next_look_ns();
 }
 
 Result<Blob> Addresses::contribution(Facts& facts) {

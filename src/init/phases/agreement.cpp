@@ -24,7 +24,8 @@ InitResult result_of(const Facts& facts) {
 /// The numbers by which all ranks choose.
 Machine machine_of(Facts& facts) {
   Process& process = facts.process;
-  Machine machine = facts.options.machine ? *facts.options.machine : process.tune->machine(facts.cpus, process.log);
+  Machine machine =
+      facts.options.machine ? *facts.options.machine : process.choices.tune->machine(facts.cpus, process.log);
   if (!facts.several_hosts()) return machine;
   std::uint32_t common = ~0u;
   for (const Peer& peer : facts.members.peers) common &= peer.transports;

@@ -38,7 +38,7 @@ class GpuProof {
  private:
   GpuProof(Process& process, std::string name, cuda::SharedGpu gpu, Rank rank, int ranks)
       : process_(process.gpus),
-        segments_(process.segments),
+        segments_(process.memory.segments),
         log_(process.log),
         name_(std::move(name)),
         gpu_(std::move(gpu)),

@@ -33,7 +33,7 @@ Result<void> begin_members(Facts& facts) {
   Process& process = facts.process;
   const JoinOptions& options = facts.options;
   Membership& members = facts.members;
-  members.area = TUTTI_TRY(process.make_area(area_shape(facts)));
+  members.area = TUTTI_TRY(process.memory.make_area(area_shape(facts)));
   members.rank = options.rank;
   members.ranks = options.ranks;
   members.deterministic = options.deterministic;
@@ -53,7 +53,8 @@ Result<void> tell_location(Facts& facts, PeerInfo& info) {
   info.cpus = own_cpus();
   const auto& gpu = facts.members.gpu;
   LocatedRank& here = facts.located;
-  here = TUTTI_TRY(facts.process.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string()));
+  here = TUTTI_TRY(
+      facts.process.machine.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string()));
   info.location = here.location;
   facts.members.nearest_nic = get_text(here.location.nic);
   if (!here.text) return {};
@@ -81,18 +82,18 @@ Result<Blob> Greeting::contribution(Facts& facts) {
   const OwnedArea& area = *facts.members.area;
   PeerInfo info;
   info.pid = ::getpid();
-  info.token = process.token;
+  info.token = process.identity.token;
   info.area = area.name;
   info.area_bytes = RankArea::bytes(area_shape(facts));
   info.area_address = reinterpret_cast<std::uint64_t>(area.base);
-  info.key = process.key;
-  put_text(info.host, process.host);
-  put_text(info.boot_id, process.boot_id);
+  info.key = process.identity.key;
+  put_text(info.host, process.identity.host);
+  put_text(info.boot_id, process.identity.boot_id);
   const std::string host = host_identity(process.config);
   info.host_identity = TUTTI_TRY(sha256(std::as_bytes(std::span(host))));
   const std::string user = user_identity();
   info.user = TUTTI_TRY(sha256(std::as_bytes(std::span(user))));
-  put_text(info.fd_server, process.fd_server_name());
+  put_text(info.fd_server, process.memory.fd_server_name());
   info.transports = TUTTI_TRY(usable_transports(process));
   facts.gpus.offer(facts, info);
   TUTTI_TRY(tell_location(facts, info));

@@ -37,12 +37,12 @@ void count_cores(Facts& facts) {
       CPU_OR(&cpus, &cpus, &info.cpus);
       ++ranks;
       claim.ranks.push_back(cpus_in(info.cpus));
-      if (info.token == facts.process.token) claim.own.push_back(claim.ranks.back());
+      if (info.token == facts.process.identity.token) claim.own.push_back(claim.ranks.back());
     }
     members.cores += CPU_COUNT(&cpus);
     if (machine != get_text(facts.peer_infos[facts.rank()].boot_id)) continue;
     facts.cpus = cpus;
-    members.places = facts.process.places.claim(std::move(claim));
+    members.places = facts.process.machine.places.claim(std::move(claim));
     members.oversubscribed = ranks > CPU_COUNT(&cpus);
   }
 }
@@ -56,7 +56,7 @@ Peer peer_of(const Facts& facts, const PeerInfo& info) {
   peer.key = info.key;
   peer.area_name = info.area;
   peer.transports = info.transports;
-  peer.same_process = info.token == facts.process.token;
+  peer.same_process = info.token == facts.process.identity.token;
   return peer;
 }
 
@@ -69,8 +69,8 @@ Result<std::byte*> map_area(Facts& facts, Peer& peer, const PeerInfo& info) {
     seen = std::move(fetched.owner);
     return std::move(fetched.segment);
   };
-  peer.mapped_area = TUTTI_TRY(facts.process.cache.map(peer.token, info.area, info.area_bytes, fetch));
-  peer.process = TUTTI_TRY(facts.process.peer_process(peer.token, [&]() -> Result<SeenProcess> {
+  peer.mapped_area = TUTTI_TRY(facts.process.memory.cache.map(peer.token, info.area, info.area_bytes, fetch));
+  peer.process = TUTTI_TRY(facts.process.peers.get(peer.token, [&]() -> Result<SeenProcess> {
     if (seen.pidfd) return std::move(seen);
     return watch_process(peer.fd_server, peer.key, limit_ns, [] { return false; });
   }));
@@ -89,7 +89,7 @@ Result<JobMap> map_of_job(const Facts& facts) {
   auto machines = TUTTI_TRY(facts.machines->machines(facts.located.machine));
   if (facts.machines->told() > 0)
     facts.process.log.info(LogTopic::topo, facts.members.name, "{} kinds of machines", facts.machines->told() + 1);
-  return facts.process.locator.map(
+  return facts.process.machine.locator.map(
       {.locations = locations,
        .hosts = facts.members.hosts,
        .names = names,
@@ -129,7 +129,7 @@ Result<void> connect_to(Facts& facts, Rank rank) {
     return {};
   }
   if (peer.same_process) {
-    peer.thread_area = facts.process.find_area(info.area.id);
+    peer.thread_area = facts.process.memory.find_area(info.area.id);
     if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
     peer.area = RankArea(peer.thread_area->base, shape);
   } else {

@@ -41,7 +41,7 @@ Error end_at_once(const Facts& facts, Error error) {
 }
 
 std::optional<Error> cannot_accept(const Facts& facts) {
-  auto server = facts.process.connections();
+  auto server = facts.process.network.connections();
   return server ? (*server)->stuck() : std::nullopt;
 }
 

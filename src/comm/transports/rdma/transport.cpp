@@ -124,7 +124,7 @@ Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& gr
 Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, const std::string& own_address) {
   const std::lock_guard lock(mutex_);
   if (ports_.empty()) {
-    ports_ = TUTTI_TRY(process_.rdma.ports(process_.system, process_.config, process_.log));
+    ports_ = TUTTI_TRY(process_.network.rdma.ports(process_.system, process_.config, process_.log));
   }
   const std::size_t index = verbs::choose_port(ports_, own_address, members_.nearest_nic, channel);
   auto& known = endpoints_[index];
@@ -135,13 +135,13 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
     const std::size_t pairs = members_.peers.size() * channels;
     auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,
-                                        {.segments = &process_.segments, .ranges = ranges_},
+                                        {.segments = &process_.memory.segments, .ranges = ranges_},
                                         process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1",
                                         {.rank = members_.rank, .name = members_.describe(members_.rank)});
     if (!opened) return std::move(opened).error();
     known = *std::move(opened);
     // After the ports were looked up: a device may have been opened only then.
-    if (auto events = process_.rdma.events(process_.log)) (void)process_.service.add(std::move(events));
+    if (auto events = process_.network.rdma.events(process_.log)) (void)process_.service.add(std::move(events));
     if (const auto trouble = ports_[index].device->windows.take_trouble())
       process_.log.warn(members_.name,
                         "RDMA: {} opens no memory windows: {}. Messages go through slots, which costs one more copy. "
@@ -157,7 +157,7 @@ void RdmaTransport::say(const PairOfRanks& pair, bool upgraded, const std::strin
   const std::string who = fmt::format("{}, channel {}", members_.describe(pair.peer), pair.channel);
   if (upgraded) {
     if (said.over.insert(why).second) process_.log.info(LogTopic::net, members_.name, "{}: by RDMA over {}", who, why);
-  } else if (!std::exchange(said.falls_back, true) && process_.rdma.is_news(why)) {
+  } else if (!std::exchange(said.falls_back, true) && process_.network.rdma.is_news(why)) {
     process_.log.warn(members_.name,
                       "{}: by sockets, although both ranks have RDMA: {}. TUTTI_TRANSPORT=rdma makes this an error",
                       who, why);
@@ -172,7 +172,7 @@ Result<bool> usable(Process& process) {
     if (!forced) return false;
     return Error{.code = Code::invalid_usage, .what = "TUTTI_TRANSPORT=rdma, but TUTTI_IB_DISABLE=1 forbids RDMA"};
   }
-  auto ports = process.rdma.ports(process.system, process.config, process.log);
+  auto ports = process.network.rdma.ports(process.system, process.config, process.log);
   if (ports) return true;
   if (forced) return std::move(ports).error().during("use RDMA, as TUTTI_TRANSPORT=rdma demands");
   process.log.info(LogTopic::net, "RDMA", "not used: {}", ports.error().text());
@@ -181,7 +181,7 @@ Result<bool> usable(Process& process) {
 
 /// A message is a post and a completion. The rate is that of copies into slots and out of them, or of the port.
 std::optional<SocketRates> rates(Process& process) {
-  auto ports = process.rdma.ports(process.system, process.config, process.log);
+  auto ports = process.network.rdma.ports(process.system, process.config, process.log);
   if (!ports) return std::nullopt;
   const double port_gbps = static_cast<double>(ports->front().mbps) / 8000;
   return SocketRates{.hop_us = hop_us, .message_us = message_us, .gbps = std::clamp(port_gbps, 0.1, copy_gbps)};
