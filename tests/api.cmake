@@ -43,6 +43,8 @@ tutti_api_test(late_peer ARGS --gtest_filter=-Nightly*)
 tutti_takes_fake_verbs(api_rdma_memory_test)
 tutti_takes_fake_verbs(api_rdma_faults_test)
 tutti_api_test(walk)
+tutti_cuda_test(api_walk_test)
+target_link_libraries(api_walk_test PRIVATE tutti_test_kernels)
 target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow

@@ -39,8 +39,11 @@ Result<CallStream> named(tuttiStream_t stream);
 inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
-  if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]]
-    return run_alone(*communicator, request);
+  if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]] {  // the route is plain
+    if (!communicator->spans_hosts()) return run_alone(*communicator, request);
+    request.route.path = Path::across_hosts;
+    return run_in_turn(*communicator, request);
+  }
   return submit(communicator, request, TUTTI_TRY(named(stream)));
 }
 

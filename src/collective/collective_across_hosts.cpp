@@ -59,7 +59,7 @@ Result<Progress> CollectiveAcrossHosts::after(Result<Progress> moved) {
 /// Checks whether ranks have ended or failed before they had completed this call, or whether the rank that the call
 /// waits for is gone. Messages that it sent before are received first.
 Result<void> CollectiveAcrossHosts::poll_peers() {
-  if (!run_.begun() || state_ == State::done) return {};
+  if (run_.sequence() == 0 || state_ == State::done) return {};
   if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
   const Rank rank = waits_for();
   stall_.look(communicator_.process().system.now_ns(), communicator_.gone().any() ? coming_from(rank) : Coming{});
@@ -104,7 +104,7 @@ Rank CollectiveAcrossHosts::waits_for() const {
 std::int64_t CollectiveAcrossHosts::poll_set(std::vector<PollItem>& items) const {
   const bool awaited = communicator_.channels().opening(items);
   if (counts_) counts_->poll_set(items);
-  if (state_ == State::run) run_.poll_set(items);
+  if (state_ == State::run) run_.under_way().poll_set(items);
   return communicator_.poll_deadline_ns(awaited);
 }
 

@@ -1,5 +1,5 @@
 // The protocol of a collective whose ranks do not all share memory. All data goes as messages through the channels, and
-// the first message of the call on each connection carries the call's signature (transport/signed_fifo.h).
+// the first message of the call on each connection carries the call's signature (net/signed_fifo.h).
 #pragma once
 
 #include <optional>

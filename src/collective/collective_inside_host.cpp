@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "collective/own_buffers.h"
 #include "comm/descriptor_watch.h"
-#include "comm/given_up_rights.h"
 #include "comm/peer_failure.h"
 #include "exec/reduce.h"
 
@@ -31,7 +31,7 @@ Result<Progress> CollectiveInsideHost::advance() {
 // ---- This rank's descriptor ----
 
 Result<Progress> CollectiveInsideHost::enter() {
-  if (!run_.begun()) {
+  if (run_.sequence() == 0) {
     TUTTI_TRY(run_.begin(published_));
     classify();
     if (published_ != 0 && !small_)
@@ -94,59 +94,9 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   const auto carry = [&] { write_payload(communicator_.call_descriptors().payload(run_.sequence(), bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
   if (counts_) counts_->publish(descriptor);
-  write_buffers(descriptor);
+  describe_buffers(descriptor, communicator_, run_, access_table(true));
   if (descriptor.carries == 0 || bytes == 0) return;
   carry();
-}
-
-void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
-  const auto& segments = communicator_.process().memory.segments;
-  const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferDescriptor {
-    BufferDescriptor buffer{.address = reinterpret_cast<std::uint64_t>(at)};
-    if (bytes == 0) {
-      buffer.segment = BufferDescriptor::nothing;
-    } else if (const auto location = segments.find(at, bytes)) {
-      buffer.segment = location->name.id;
-      buffer.generation = location->name.generation;
-      buffer.offset = location->offset;
-    }
-    return buffer;
-  };
-  descriptor.input = locate(run_.input(), run_.input_bytes());
-  descriptor.output = locate(run_.output(), run_.output_bytes());
-  descriptor.retired = segments.retired();
-  const bool mapped = descriptor.input.segment != 0 && descriptor.output.segment != 0;
-  descriptor.carries = 0;
-  descriptor.huge = 0;
-  const AccessFacts& facts = communicator_.access_facts();
-  descriptor.mappable = descriptor.readable = 1;
-  if (facts.one_process || facts.forced == Access::slots) return;
-  write_rights(descriptor, mapped);
-  if (mapped) return;
-  descriptor.carries = may_carry(run_.size(), facts, access_table(true)) ? 1 : 0;
-  descriptor.huge = pages_matter(run_.size(), facts, access_table(true)) && on_huge_pages() ? 1 : 0;
-}
-
-/// A rank that has given up rights says so in this call already, so that all ranks choose slots. What CMA needs costs a
-/// second system call: where all buffers of all calls were mapped, a rank whose buffers are mapped does not look, and
-/// the first call with other buffers on some ranks goes through slots.
-void CollectiveInsideHost::write_rights(CallDescriptor& descriptor, bool mapped) const {
-  Process& process = communicator_.process();
-  const Membership& members = communicator_.members();
-  const AccessFacts& facts = communicator_.access_facts();
-  const bool may_pull =
-      facts.pulls && (!mapped || communicator_.notes().all_mapped != true || facts.forced == Access::cma);
-  descriptor.mappable = still_maps(process, members) ? 1 : 0;
-  descriptor.readable = descriptor.mappable != 0 && may_pull && still_pulls(process, members) ? 1 : 0;
-}
-
-/// Asks for the pages in the middle of both buffers: their ends often share a page with other data.
-bool CollectiveInsideHost::on_huge_pages() const {
-  PageKinds& pages = communicator_.process().memory.pages;
-  const auto huge = [&pages](const std::byte* at, std::size_t bytes) {
-    return bytes == 0 || pages.huge(at + bytes / 2);
-  };
-  return huge(run_.input(), run_.input_bytes()) && huge(run_.output(), run_.output_bytes());
 }
 
 /// Peers must read an input that is scaled already: they do not know which of their sources is a raw contribution.
@@ -278,7 +228,7 @@ Result<Progress> CollectiveInsideHost::run() {
 // ---- While it waits, and when it fails ----
 
 Result<void> CollectiveInsideHost::poll_peers() {
-  if (!run_.begun()) return {};
+  if (run_.sequence() == 0) return {};
   return check_descriptors(communicator_, run_.sequence(), state_ == State::done);
 }
 
@@ -292,12 +242,13 @@ void CollectiveInsideHost::abandon(const Error& reason) {
 }
 
 Rank CollectiveInsideHost::waits_for() const {
-  if (state_ == State::enter) return run_.begun() ? communicator_.call_descriptors().last_to_arrive() : -1;
+  if (state_ == State::enter) return run_.sequence() != 0 ? communicator_.call_descriptors().last_to_arrive() : -1;
   return state_ == State::gather ? gathered_ : run_.waiting_for();
 }
 
 std::string CollectiveInsideHost::where() const {
-  if (state_ == State::enter && run_.begun()) return run_.name() + fmt::format(", waiting for rank {}", waits_for());
+  if (state_ == State::enter && run_.sequence() != 0)
+    return run_.name() + fmt::format(", waiting for rank {}", waits_for());
   if (state_ == State::gather) return run_.name() + fmt::format(", waiting for the call of rank {}", gathered_);
   return run_.name() + run_.position_text();
 }

@@ -43,9 +43,6 @@ class CollectiveInsideHost final : public Operation {
   bool gathers_although_inline() const;
   bool publishes_little() const;
   void write_descriptor(CallDescriptor& descriptor);
-  void write_buffers(CallDescriptor& descriptor) const;
-  void write_rights(CallDescriptor& descriptor, bool mapped) const;
-  bool on_huge_pages() const;
   void write_payload(std::byte* to, std::size_t bytes) const;
 
   Result<Progress> gather();

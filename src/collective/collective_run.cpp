@@ -133,10 +133,6 @@ void CollectiveRun::finish() {
     check_->finish(now_ns());
 }
 
-void CollectiveRun::poll_set(std::vector<PollItem>& items) const {
-  if (run_) run_->poll_set(items);
-}
-
 std::string CollectiveRun::name() const {
   return fmt::format("{} #{}", call_text(request_.signature()), sequence_);
 }

@@ -25,7 +25,7 @@ class CollectiveRun {
   /// Takes the communicator's next sequence number, unless a SmallCall has taken `sequence`. Errors: invalid_usage
   /// (another rank makes the same call by kernels), system (no memory for a copy of the input, or for the output).
   Result<void> begin(std::uint64_t sequence = 0);
-  bool begun() const { return sequence_ != 0; }
+  /// 0 before begin().
   std::uint64_t sequence() const { return sequence_; }
   const Shape& shape() const { return shape_; }
   const CallSize& size() const { return size_; }
@@ -52,9 +52,9 @@ class CollectiveRun {
   void note_small();
   /// Requires that it was started.
   Run& under_way() { return *run_; }
+  const Run& under_way() const { return *run_; }
   /// It is done: the output is where the caller wants it.
   void finish();
-  void poll_set(std::vector<PollItem>& items) const;
   /// The rank that the run waits for; −1: none, or the run was not started.
   Rank waiting_for() const { return run_ ? run_->waiting_for().peer : -1; }
 

@@ -7,7 +7,7 @@
 
 #include "comm/mark_judge.h"
 #include "comm/peer_memory_windows.h"
-#include "transport/signed_fifo.h"
+#include "net/signed_fifo.h"
 
 namespace tutti {
 namespace {

@@ -24,7 +24,7 @@ Result<Progress> GpuCall::advance() {
   if (!launch_group().finished(communicator_.rank())) return Progress::blocked;
   TUTTI_TRY(launch_group().outcome());
   GpuContext& context = *gpu_context(communicator_);
-  context.note_kernel();
+  context.paths.note_kernel(launch_group().has_captured());
   if (!offered_.empty()) context.sharing->keep(offered_);
   return Progress::done;
 }
@@ -49,7 +49,7 @@ Result<void> GpuCall::arrive() {
 
 /// A call with a count per rank: what goes to each peer and comes from it, without a plan.
 void GpuCall::exchange(GpuOffer& offer) {
-  auto& plan = gpu_context(communicator_)->no_plan;
+  auto& plan = gpu_context(communicator_)->plans.none;
   const Rank rank = communicator_.rank();
   if (plan == nullptr)
     plan = std::make_shared<GpuPlan>(GpuPlan{.plan = {.collective = Collective::all_to_all,
@@ -73,13 +73,13 @@ void GpuCall::exchange(GpuOffer& offer) {
 
 /// What is left to do when all ranks' blocks of this rank's result are here.
 void GpuCall::reduce_locally(GpuOffer& offer) {
-  GpuContext& context = *gpu_context(communicator_);
+  GpuPlans& plans = gpu_context(communicator_)->plans;
   const auto make = [](std::shared_ptr<GpuPlan>& made, Plan (*plan)(int), int ranks) {
     if (made == nullptr) made = std::make_shared<GpuPlan>(GpuPlan{.plan = plan(ranks)});
     return made.get();
   };
-  offer.combine = make(context.combine, combine_plan, communicator_.ranks());
-  if (request_.op == ReduceOp::pre_mul_sum) offer.scale = make(context.scale, scale_plan, communicator_.ranks());
+  offer.combine = make(plans.combine, combine_plan, communicator_.ranks());
+  if (request_.op == ReduceOp::pre_mul_sum) offer.scale = make(plans.scale, scale_plan, communicator_.ranks());
   const Share own = share_with(request_, *request_.layout, communicator_.rank());
   std::size_t largest = 0;
   for (const Range& block : request_.layout->input) largest = std::max(largest, block.count);
@@ -123,7 +123,7 @@ Result<void> GpuCall::poll_peers() {
   if (missing < 0) return {};
   if (auto gone = obstacle(communicator_, missing, nullptr, [this] { return where(); }))
     return launch_group().missing(communicator_.rank()) == missing ? Result<void>(*std::move(gone)) : Result<void>();
-  const std::int64_t limit_ns = communicator_.process().gpus.meeting_ns;
+  const std::int64_t limit_ns = communicator_.process().gpus.settings.meeting_ns;
   const std::int64_t waited_ns = communicator_.process().system.now_ns() - since_ns_;
   if (limit_ns == 0 || waited_ns < limit_ns || !launch_group().waits_for_itself(communicator_.rank())) return {};
   return waits_for_own_thread(communicator_.rank(), missing, waited_ns);

@@ -40,7 +40,7 @@ bool has_gpus_of_their_own(const Membership& members) {
 bool goes_by_peers(const Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.gpus_reach || communicator.forced_access().value_or(Access::mapped) != Access::mapped) return false;
-  if (communicator.process().gpus.peers == PeerUse::always) return true;
+  if (communicator.process().gpus.settings.peers == PeerUse::always) return true;
   if (members.ranks == 1) return false;  // it has no peers
   return has_gpus_of_their_own(members);
 }
@@ -77,38 +77,15 @@ GpuContext::~GpuContext() {
   if (sharing) sharing->leave();
 }
 
-void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order) {
-  neighbours = std::move(by_rank);
-  audience_ = std::move(audience);
-  stream_order = std::move(order);
-  received_.resize(neighbours.size());
-  stream_order->enter(rank_);
-}
-
 Result<void> GpuContext::ready_to_stage(Process& process) {
-  if (proxy) return {};
-  if (facts.reach == DeviceReach::released && !peers) {
-    auto opened =
-        TUTTI_TRY(GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_, sharing));
-    peers = std::move(opened);
-    peers_made.store(peers.get());
-    if (aborted_.load()) peers->abort();  // abort() may not have seen them
-  }
-  if (!bounce_pool) {
-    bounce_pool = TUTTI_TRY(BouncePool::open(process.gpus, process.memory.segments, gpu));
-  }
-  const CpuMap::Device near = process.machine.cpu_map.device(gpu->driver().bus_id(gpu->ordinal()));
-  bounce_pool->lie_on(process.machine.places.memory_node(near.node));
-  auto made = std::make_shared<Stream>(process);
-  TUTTI_TRY(made->start(Places::Kind::proxy, near.cpus));
-  proxy = std::move(made);
-  return {};
+  Staging::OpenPeers open;
+  if (facts.reach == DeviceReach::released)
+    open = [&] { return GpuPeers::open(process.gpus, gpu, paths.rank(), neighbours->ranks(), audience_, sharing); };
+  return staging.make(process, gpu, open);
 }
 
 bool GpuContext::idle() const {
-  if (bounce_pool && !bounce_pool->idle()) return false;
-  if (const auto* made = peers_made.load(std::memory_order_acquire))
-    if (auto ended = made->idle(); ended && !*ended) return false;
+  if (!staging.idle()) return false;
   if (!launch_group) return true;
   auto ended = launch_group->idle();
   return !ended || *ended;
@@ -117,70 +94,14 @@ bool GpuContext::idle() const {
 void GpuContext::abort() {
   if (sharing) sharing->abort();  // before kernels end: see SharedBuffers
   if (launch_group) launch_group->abort();
-  aborted_.store(true);
-  if (auto* const made = peers_made.load()) made->abort();
+  staging.abort();
 }
 
 std::optional<Error> GpuContext::trouble() const {
   if (sharing)
     if (auto met = sharing->trouble()) return met;
-  if (auto differs = different_paths()) return differs;
+  if (auto differs = paths.difference()) return differs;
   return launch_group ? launch_group->trouble() : std::nullopt;
-}
-
-void GpuContext::note_kernel() {
-  if (paths_.empty()) return;
-  PathHistory& own = *paths_[static_cast<std::size_t>(rank_)];
-  if (launch_group->has_captured())
-    own.stop();
-  else
-    own.add(/*by_host=*/false);
-}
-
-void GpuContext::note_message(const PeerRequest& request, bool by_host) {
-  if (message_paths_.empty() || request.peer == rank_) return;
-  message_paths_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).add(by_host);
-}
-
-void GpuContext::note_launched(const PeerRequest& request) {
-  if (message_paths_.empty() || request.peer == rank_ || !launch_group->has_captured()) return;
-  message_paths_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).stop();
-}
-
-/// Of messages to `peer`, or from it.
-std::optional<Error> GpuContext::different_message_paths(Rank peer, bool send) const {
-  const PathHistory& own = message_paths_[static_cast<std::size_t>(rank_)]->of(send, peer);
-  const PathHistory& theirs = message_paths_[static_cast<std::size_t>(peer)]->of(!send, rank_);
-  const auto message = PathHistory::difference(own, theirs);
-  if (!message) return std::nullopt;
-  const bool sender_by_host = (send ? own : theirs).by_host(*message);
-  const auto memory = [](bool by_host) { return by_host ? "host memory" : "device memory"; };
-  return Error{.code = Code::invalid_usage,
-               .what = fmt::format("message {} from rank {} to rank {} is sent from {} and received into {}: both must "
-                                   "be the same kind of memory",
-                                   *message, send ? rank_ : peer, send ? peer : rank_, memory(sender_by_host),
-                                   memory(!sender_by_host)),
-               .peer = peer};
-}
-
-std::optional<Error> GpuContext::different_paths() const {
-  for (Rank peer = 0; peer < static_cast<Rank>(message_paths_.size()); ++peer)
-    for (const bool send : {true, false})
-      if (auto differs = different_message_paths(peer, send)) return differs;
-  for (std::size_t peer = 0; peer < paths_.size(); ++peer) {
-    const PathHistory& own = *paths_[static_cast<std::size_t>(rank_)];
-    const auto call = PathHistory::difference(own, *paths_[peer]);
-    if (!call) continue;
-    const auto way = [](bool by_host) {
-      return by_host ? "makes one that goes through the host" : "makes one by a kernel";
-    };
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("ranks make different calls: as collective {} rank {} {}, rank {} {}, so kind, "
-                                     "size or memory differ",
-                                     *call, rank_, way(own.by_host(*call)), peer, way(!own.by_host(*call))),
-                 .peer = static_cast<int>(peer)};
-  }
-  return std::nullopt;
 }
 
 std::optional<Error> GpuContext::cause() const {
@@ -191,21 +112,21 @@ std::optional<Error> GpuContext::cause() const {
 }
 
 Result<void> GpuContext::host_call(bool on_behalf) {
-  return launch_group ? launch_group->host_call(rank_, on_behalf) : Result<void>();
+  return launch_group ? launch_group->host_call(paths.rank(), on_behalf) : Result<void>();
 }
 
 void GpuContext::count(const Request& request) {
-  if (!request.queued) count_collective();
-  if (request.route.path != Path::synchronising) note_host();
+  if (!request.queued) neighbours->count_collective();
+  if (request.route.path != Path::synchronising) paths.note_host();
 }
 
 void GpuContext::count(const PeerRequest& request) {
-  if (!request.queued) note_message(request, /*by_host=*/!request.route.one_kernel());
+  if (!request.queued) paths.note_message(request, /*by_host=*/!request.route.one_kernel());
   if (request.route.on_device()) return;
   if (request.send)
-    stream_order->sent(rank_, request.peer);
+    neighbours->order().sent(paths.rank(), request.peer);
   else
-    (void)next_receive(request.peer);
+    (void)neighbours->next_receive(request.peer);
 }
 
 void GpuContext::explain_ending(Error& error) {
@@ -219,8 +140,8 @@ void GpuContext::explain_ending(Error& error) {
 
 void GpuContext::leave(const Communicator& communicator, bool idle) {
   if (sharing) sharing->leave();
-  if (!idle) communicator.process().gpus.keep(proxy);
-  proxy.reset();
+  if (!idle) communicator.process().gpus.keep(staging.proxy());
+  staging.end_proxy();
   if (!launch_group || launch_group->is_single_launch()) return;
   std::weak_ptr<cuda::Engine> engine = launch_group->captured_engine();
   if (engine.expired()) return;
@@ -247,7 +168,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   const bool together = std::ranges::all_of(neighbours, std::identity{});
   DeviceFacts& facts = context->facts;
   const bool reaches_peers = goes_by_peers(communicator);
-  if (together && !gpus.staged && !reaches_peers && !start.meets) {
+  if (together && !gpus.settings.staged && !reaches_peers && !start.meets) {
     facts.reach = DeviceReach::single_launch;
     std::vector<Rank> all(static_cast<std::size_t>(members.ranks));
     std::iota(all.begin(), all.end(), 0);
@@ -256,15 +177,15 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   } else if (start.meets) {
     context->launch_group = std::move(start.meets);
     facts = {.reach = DeviceReach::synchronising,
-             .messages_by_kernels = gpus.peers == PeerUse::apart || has_gpus_of_their_own(members),
+             .messages_by_kernels = gpus.settings.peers == PeerUse::apart || has_gpus_of_their_own(members),
              .windows = true,
              .window_bytes_min = window_bytes_min};
-    context->compare_paths(histories_of<PathHistory>(members, call_paths_offset),
+    context->paths.compare(histories_of<PathHistory>(members, call_paths_offset),
                            facts.messages_by_kernels ? histories_of<MessagePathHistory>(members, message_paths_offset)
                                                      : std::vector<MessagePathHistory*>());
   } else if (reaches_peers) {
     facts = {.reach = DeviceReach::released,
-             .released_bytes_min = gpus.peers == PeerUse::always ? 0 : released_bytes_min};
+             .released_bytes_min = gpus.settings.peers == PeerUse::always ? 0 : released_bytes_min};
   }
   cuda::Audience audience = audience_of(members, own);
   const bool meets = facts.reach == DeviceReach::synchronising;
@@ -275,7 +196,8 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     context->sharing = *std::move(sharing);
     if (meets) context->launch_group->be_watched(context->sharing);
   }
-  context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
+  context->set_audience(std::move(audience));
+  context->neighbours.emplace(members.rank, std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}{}", text_of(facts),
       facts.reach != DeviceReach::none ? ""
@@ -283,7 +205,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
                  : ", because not all ranks share one GPU and process, and kernels that access peers' memory are not "
                    "usable");
   if (facts.reach != DeviceReach::single_launch)
-    context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
+    context->waits(gpus.waiting.enter(communicator.process().log, communicator.who()));
   communicator.attach(std::move(context));
   return {};
 }

@@ -15,7 +15,8 @@ Result<Progress> GpuMessages::advance() {
   GpuContext& context = *gpu_context(communicator_);
   const cuda::MessagesJob job{.streams = streams, .messages = messages, .copies = *copies};
   TUTTI_TRY(context.launch_group->launch_messages(job));
-  for (const PeerRequest& request : requests_) context.note_launched(request);
+  if (context.launch_group->has_captured())
+    for (const PeerRequest& request : requests_) context.paths.note_captured(request);
   return Progress::done;
 }
 

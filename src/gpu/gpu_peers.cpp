@@ -44,7 +44,7 @@ Result<void> GpuPeers::set_up() {
   auto kernels = TUTTI_TRY(process_.kernels(gpu_));
   cuda::EngineShape shape{.ranks = ranks_,
                           .local = {rank_},
-                          .channels_max = process_.channels_max,
+                          .channels_max = process_.settings.channels_max,
                           .specialised = false,
                           .frees_late = true};
   auto engine =

@@ -179,10 +179,10 @@ Result<void> LaunchGroup::open() {
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
   cuda::EngineShape shape{.ranks = communicator_ranks_,
                           .local = ranks_,
-                          .channels_max = is_single_launch() ? process_.channels_max : remote_groups_.channels,
-                          .limit_ns = process_.limit_ns,
-                          .scratch_bytes = process_.scratch_bytes,
-                          .specialised = process_.specialised,
+                          .channels_max = is_single_launch() ? process_.settings.channels_max : remote_groups_.channels,
+                          .limit_ns = process_.settings.limit_ns,
+                          .scratch_bytes = process_.settings.scratch_bytes,
+                          .specialised = process_.settings.specialised,
                           .frees_late = !is_single_launch(),
                           .areas = remote_groups_.areas,
                           .held = remote_groups_.held};

@@ -47,10 +47,8 @@ bool streams_share_one_queue() {
 
 }  // namespace
 
-GpuProcess::GpuProcess(System& system, const Config& config)
-    : driver(config.text("TUTTI_CUDA_LIBRARY")),
-      deferred(std::make_shared<cuda::DeferredReleases>()),
-      channels_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
+GpuSettings::GpuSettings(const Config& config)
+    : channels_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
       scratch_bytes(static_cast<std::size_t>(config.integer("TUTTI_GPU_SCRATCH"))),
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
@@ -59,30 +57,24 @@ GpuProcess::GpuProcess(System& system, const Config& config)
       ordered(config.text("TUTTI_LAUNCH_ORDER_IMPLICIT") == "1" && peers != PeerUse::apart),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
-      system_(system),
-      kernels_file_(config.text("TUTTI_CUDA_KERNELS")),
-      one_queue_(streams_share_one_queue()) {}
+      kernels_file(config.text("TUTTI_CUDA_KERNELS")),
+      one_queue(streams_share_one_queue()) {}
+
+GpuProcess::GpuProcess(System& system, const Config& config)
+    : driver(config.text("TUTTI_CUDA_LIBRARY")),
+      deferred(std::make_shared<cuda::DeferredReleases>()),
+      settings(config),
+      waiting(settings.one_queue),
+      system_(system) {}
 
 Result<std::shared_ptr<cuda::LaunchOrder>> GpuProcess::launch_order(const cuda::SharedGpu& gpu) {
-  if (!ordered) return std::shared_ptr<cuda::LaunchOrder>();
+  if (!settings.ordered) return std::shared_ptr<cuda::LaunchOrder>();
   const std::lock_guard lock(mutex_);
   std::weak_ptr<cuda::LaunchOrder>& known = orders_[gpu->ordinal()];
   if (auto order = known.lock()) return order;
   auto made = cuda::LaunchOrder::make(gpu);
   if (made) known = *made;
   return made;
-}
-
-std::shared_ptr<const void> GpuProcess::enter_waiting(Log& log, std::string_view who) {
-  auto entered = waiting_;
-  constexpr long with_itself = 2;  // and the one that is kept here
-  if (one_queue_ && entered.use_count() > with_itself && !queue_told_.exchange(true))
-    log.warn(
-        who,
-        "CUDA_DEVICE_MAX_CONNECTIONS is 1: all streams share one queue, so a stream that waits in a call on device "
-        "memory holds up the others. With several communicators, ranks must make all their calls in one order, "
-        "or they hang; unset the variable to be free of this");
-  return entered;
 }
 
 bool GpuProcess::await_idle(const std::function<Result<bool>()>& idle, std::int64_t longest_ns) {
@@ -126,7 +118,7 @@ Result<cuda::SharedGpu> GpuProcess::current() {
 Result<std::shared_ptr<const cuda::Kernels>> GpuProcess::kernels(const cuda::SharedGpu& gpu) {
   const std::lock_guard lock(mutex_);
   if (auto known = kernels_[gpu->ordinal()].lock()) return known;
-  auto loaded = load_kernels(gpu, kernels_file_);
+  auto loaded = load_kernels(gpu, settings.kernels_file);
   if (loaded) kernels_[gpu->ordinal()] = *loaded;
   return loaded;
 }

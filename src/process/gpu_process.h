@@ -23,6 +23,7 @@
 #include "cuda/quiet.h"
 #include "cuda/resources.h"
 #include "process/block_budget.h"
+#include "process/waiting_streams.h"
 
 namespace tutti {
 
@@ -30,6 +31,23 @@ namespace tutti {
 /// go one by one, or not. automatic: by flags where all kernels can run at the same time. apart: by flags, with a
 /// launch for each rank, also of ranks that share a GPU and a process. host: from some size on; always: for every size.
 enum class PeerUse { automatic, flags, apart, host, always, off };
+
+/// What settings say about GPUs.
+struct GpuSettings {
+  explicit GpuSettings(const Config& config);
+
+  int channels_max;           ///< TUTTI_MAX_CTAS
+  std::size_t scratch_bytes;  ///< TUTTI_GPU_SCRATCH
+  bool specialised;           ///< TUTTI_GPU_KERNELS is not run_plan
+  bool staged;                ///< TUTTI_GPU_STAGED is always
+  PeerUse peers;              ///< TUTTI_GPU_P2P
+  bool virtual_memory;        ///< TUTTI_CUMEM_ENABLE
+  bool ordered;               ///< TUTTI_LAUNCH_ORDER_IMPLICIT; never where ranks of a GPU are launched apart
+  std::int64_t limit_ns;      ///< TUTTI_TIMEOUT_MS
+  std::int64_t meeting_ns;    ///< TUTTI_MEET_TIMEOUT_MS
+  std::string kernels_file;   ///< TUTTI_CUDA_KERNELS
+  bool one_queue;             ///< CUDA_DEVICE_MAX_CONNECTIONS is 1, which the driver reads when it starts
+};
 
 class GpuProcess {
  public:
@@ -63,32 +81,17 @@ class GpuProcess {
   /// For destructors: waits until `idle` says true or fails, at most a second. False: the GPU may still use `held`,
   /// which is then kept for ever.
   bool idle_or_keep(const std::function<Result<bool>()>& idle, const std::vector<std::shared_ptr<const void>>& held);
-  /// One for each communicator whose streams wait for the host, to be kept as long as it lives. Says in the log, once,
-  /// that such streams hold each other up: if CUDA gives all streams one queue, and there are several of these
-  /// communicators.
-  std::shared_ptr<const void> enter_waiting(Log& log, std::string_view who);
   /// Keeps `what` until the process ends.
   void keep(std::shared_ptr<const void> what);
 
   /// Objects shared by ranks of this process that have a communicator or a GPU in common.
   Directory directory;
 
-  const int channels_max;           ///< TUTTI_MAX_CTAS
-  const std::size_t scratch_bytes;  ///< TUTTI_GPU_SCRATCH
-  const bool specialised;           ///< TUTTI_GPU_KERNELS is not run_plan
-  const bool staged;                ///< TUTTI_GPU_STAGED is always
-  const PeerUse peers;              ///< TUTTI_GPU_P2P
-  const bool virtual_memory;        ///< TUTTI_CUMEM_ENABLE
-  const bool ordered;               ///< TUTTI_LAUNCH_ORDER_IMPLICIT; never where ranks of a GPU are launched apart
-  const std::int64_t limit_ns;      ///< TUTTI_TIMEOUT_MS
-  const std::int64_t meeting_ns;    ///< TUTTI_MEET_TIMEOUT_MS
+  const GpuSettings settings;
+  WaitingStreams waiting;
 
  private:
   System& system_;
-  const std::string kernels_file_;
-  const bool one_queue_;  ///< CUDA_DEVICE_MAX_CONNECTIONS is 1
-  const std::shared_ptr<const int> waiting_ = std::make_shared<int>();
-  std::atomic<bool> queue_told_ = false;
   std::mutex mutex_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;

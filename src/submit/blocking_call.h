@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// Runs `request`, which is on host memory, in the calling thread, after all calls queued before it.
+/// Runs `request`, which is on host memory of one host, in the calling thread, after all calls queued before it.
 Result<void> run_alone(Communicator& communicator, const Request& request);
 
 /// As run_alone, for a call by any route that is not queued. `published`: as in make_host_collective.

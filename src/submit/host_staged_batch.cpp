@@ -17,9 +17,9 @@ constexpr std::int64_t look_ns = 100'000;
 
 HostStagedBatch::HostStagedBatch(std::shared_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)),
-      proxy_(gpu_context(*communicator_)->proxy),
+      proxy_(gpu_context(*communicator_)->staging.proxy()),
       host_(std::make_unique<Batch>(communicator_)),
-      batch_(gpu_context(*communicator_)->bounce_pool->next_batch()) {}
+      batch_(gpu_context(*communicator_)->staging.pool()->next_batch()) {}
 
 HostStagedBatch::~HostStagedBatch() {
   give_up();
@@ -43,8 +43,8 @@ void HostStagedBatch::add(const PeerRequest& request) {
 void HostStagedBatch::enqueue() {
   GpuContext& context = *gpu_context(*communicator_);
   for (Item& item : collectives_)
-    item.number = context.stream_order->collective(communicator_->rank(), /*host_staged=*/true);
-  for (Item& item : receives_) item.number = context.next_receive(item.peer);
+    item.number = context.neighbours->order().collective(communicator_->rank(), /*host_staged=*/true);
+  for (Item& item : receives_) item.number = context.neighbours->next_receive(item.peer);
   proxy_->push(Submission::of(std::move(host_)));
 }
 
@@ -89,7 +89,8 @@ Result<bool> HostStagedBatch::begin_exchange() {
       if (!begun || !*begun) return begun;
       if (items == &sends_) item.call->give_up();  // the stream need not wait for a send
     }
-  for (const Item& item : sends_) gpu_context(*communicator_)->stream_order->sent(communicator_->rank(), item.peer);
+  for (const Item& item : sends_)
+    gpu_context(*communicator_)->neighbours->order().sent(communicator_->rank(), item.peer);
   if (!sends_.empty()) communicator_->ring_all();
   exchange_begun_ = true;
   return true;
@@ -99,7 +100,7 @@ Result<Progress> HostStagedBatch::collective(Item& item) {
   if (!item.begun) {
     auto begun = TUTTI_TRY(begin(item, /*signals=*/true));
     if (!begun) return Progress::blocked;
-    gpu_context(*communicator_)->stream_order->queued(communicator_->rank());
+    gpu_context(*communicator_)->neighbours->order().queued(communicator_->rank());
     communicator_->ring_all();
     return Progress::moved;
   }
@@ -119,9 +120,9 @@ Result<Progress> HostStagedBatch::receive(Item& item) {
 
 bool HostStagedBatch::awaits(const Item& item, Rank rank) const {
   const GpuContext& context = *gpu_context(*communicator_);
-  if (!context.is_neighbour(rank)) return false;
-  if (item.peer < 0) return !context.stream_order->has_queued(rank, item.number);
-  return rank == item.peer && !context.stream_order->has_sent(rank, communicator_->rank(), item.number);
+  if (!context.neighbours->contain(rank)) return false;
+  if (item.peer < 0) return !context.neighbours->order().has_queued(rank, item.number);
+  return rank == item.peer && !context.neighbours->order().has_sent(rank, communicator_->rank(), item.number);
 }
 
 /// The item to be queued next; null: none.
@@ -156,8 +157,9 @@ Result<void> HostStagedBatch::poll_peers() {
     if (missing() != rank) return {};
     return failed(*std::move(gone));
   }
-  const std::int64_t limit_ns = communicator_->process().gpus.meeting_ns;
-  if (limit_ns == 0 || now - since_ns_ < limit_ns || !gpu_context(*communicator_)->stream_order->driven_here(rank))
+  const std::int64_t limit_ns = communicator_->process().gpus.settings.meeting_ns;
+  if (limit_ns == 0 || now - since_ns_ < limit_ns ||
+      !gpu_context(*communicator_)->neighbours->order().driven_here(rank))
     return {};
   return failed(waits_for_own_thread(communicator_->rank(), rank, now - since_ns_));
 }

@@ -50,18 +50,19 @@ Result<void> make_queued(Communicator& communicator, Request& request) {
   const GpuContext& context = *gpu_context(communicator);
   auto* const stream = static_cast<cuda::Stream>(request.stream);
   if (request.route.path == Path::released) {
-    auto setup = TUTTI_TRY(context.peers->prepare(communicator, request));
-    request.queued = std::make_shared<ReleasedCall>(context.bounce_pool, stream, std::move(setup));
+    auto setup = TUTTI_TRY(context.staging.peers().prepare(communicator, request));
+    request.queued = std::make_shared<ReleasedCall>(context.staging.pool(), stream, std::move(setup));
     return {};
   }
   request.queued = std::make_shared<HostStagedCall>(
-      context.bounce_pool, stream, host_staged_buffers(request, communicator.rank(), communicator.ranks()));
+      context.staging.pool(), stream, host_staged_buffers(request, communicator.rank(), communicator.ranks()));
   return {};
 }
 
 Result<void> make_queued(Communicator& communicator, PeerRequest& request) {
-  request.queued = std::make_shared<HostStagedCall>(
-      gpu_context(communicator)->bounce_pool, static_cast<cuda::Stream>(request.stream), host_staged_buffers(request));
+  request.queued =
+      std::make_shared<HostStagedCall>(gpu_context(communicator)->staging.pool(),
+                                       static_cast<cuda::Stream>(request.stream), host_staged_buffers(request));
   return {};
 }
 

@@ -121,7 +121,6 @@ class SocketSender final : public Sender, public Offering {
     std::size_t bytes = 0;
     Cursor end;
   };
-  Result<bool> push(std::size_t socket);
   Collected collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const;
   Cursor after(std::size_t socket, Cursor from, std::size_t moved) const;
   bool has_left(std::uint64_t number, std::size_t end) const;

@@ -109,26 +109,23 @@ Result<void> SocketSender::commit(std::size_t bytes) {
   return {};
 }
 
+/// Sends as much as each socket takes.
 Result<bool> SocketSender::flush() {
   if (sent_ == committed_) return true;
-  for (std::size_t socket = 0; socket < cursors_.size(); ++socket) TUTTI_TRY(push(socket));
+  for (std::size_t socket = 0; socket < cursors_.size(); ++socket) {
+    Cursor& cursor = cursors_[socket];
+    cursor = after(socket, cursor, 0);
+    for (bool takes_more = true; takes_more && cursor.message != committed_;) {
+      std::span<const std::byte> pieces[System::send_pieces_max];
+      const Collected all = collect(socket, cursor, pieces);
+      auto sent = TUTTI_TRY(link_->send(socket, {pieces, all.pieces}));
+      waiting_bytes_ -= sent;
+      takes_more = sent == all.bytes;
+      cursor = takes_more ? all.end : after(socket, cursor, sent);
+    }
+  }
   free_slots();
   return sent_ == committed_;
-}
-
-/// Sends as much as one socket takes. True: the socket has nothing left to send.
-Result<bool> SocketSender::push(std::size_t socket) {
-  Cursor& cursor = cursors_[socket];
-  cursor = after(socket, cursor, 0);
-  while (cursor.message != committed_) {
-    std::span<const std::byte> pieces[System::send_pieces_max];
-    const Collected all = collect(socket, cursor, pieces);
-    auto sent = TUTTI_TRY(link_->send(socket, {pieces, all.pieces}));
-    waiting_bytes_ -= sent;
-    cursor = sent == all.bytes ? all.end : after(socket, cursor, sent);
-    if (sent < all.bytes) return false;
-  }
-  return true;
 }
 
 /// The socket's next pieces to send, starting at `from`, skipping messages of which it has no share left.

@@ -51,6 +51,8 @@ class FakeCuda {
   virtual bool is_locked() = 0;
   /// What launches run instead of plans as plan_kernel.h does. Kernels of all names are found.
   virtual void set_kernel(FakeKernel kernel) = 0;
+  /// Called by the thread that launches a kernel, before anything else; null: nothing.
+  virtual void at_launch(void (*hook)()) = 0;
 
   /// The call of `function` ("cuMemAlloc") after the next `after` ones returns `status`; once, or from then on.
   virtual void fail(const std::string& function, cuda::Status status, int after = 0, bool for_ever = false) = 0;
@@ -93,6 +95,7 @@ class NoFake final : public FakeCuda {
   void set_queue_max(std::size_t) override {}
   bool is_locked() override { return false; }
   void set_kernel(FakeKernel) override {}
+  void at_launch(void (*)()) override {}
   void fail(const std::string&, cuda::Status, int, bool) override {}
   void forgive() override {}
   int calls(const std::string&) override { return 1; }

@@ -159,6 +159,7 @@ Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsign
 Status launch(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned, unsigned, unsigned,
               CUstream_st* stream, void** parameters, void**) {
   FAKE_ENTER_CONTEXT("cuLaunchKernel");
+  if (auto* const hook = fake.launch_hook.load()) hook();
   if (grid_x == 0) return code::invalid_value;
   return submit_kernel(function, grid_x, block_x, stream, parameters, /*cooperative=*/false);
 }

@@ -146,6 +146,7 @@ class State final : public FakeCuda {
   void set_queue_max(std::size_t most) override;
   bool is_locked() override;
   void set_kernel(FakeKernel kernel) override;
+  void at_launch(void (*hook)()) override { launch_hook = hook; }
   void fail(const std::string& function, Status status, int after, bool for_ever) override;
   void forgive() override;
   int calls(const std::string& function) override;
@@ -195,6 +196,7 @@ class State final : public FakeCuda {
   int first_device = 0;
   bool mps = false;
   FakeKernel kernel;
+  std::atomic<void (*)()> launch_hook = nullptr;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
   std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;
   std::map<std::uintptr_t, Range> memory;          ///< by address

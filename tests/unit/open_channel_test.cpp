@@ -1,5 +1,5 @@
 // A channel is open over its connections or over a wire, and leaves what its peer may still need.
-#include "comm/transports/socket/open_channel.h"
+#include "net/open_channel.h"
 
 #include <gtest/gtest.h>
 

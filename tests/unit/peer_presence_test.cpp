@@ -1,5 +1,5 @@
 // A peer that takes its time is present as long as somebody answers for it, and gone when calls are turned away.
-#include "comm/transports/socket/peer_presence.h"
+#include "net/peer_presence.h"
 
 #include <gtest/gtest.h>
 

@@ -73,15 +73,16 @@ Result<void> GpuProof::set_up() {
   // driver would name a call that is of no use.
   line_ = {.address = reinterpret_cast<std::uint64_t>(own)};
   if (described_bytes_ == 0) line_ = TUTTI_TRY(cuda::describe(*gpu_, own, arena_->bytes));
-  const int most = std::min(cuda::sync_channels_max, process_.channels_max);
-  const int all = process_.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
+  const int most = std::min(cuda::sync_channels_max, process_.settings.channels_max);
+  const int all =
+      process_.settings.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
   blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, all);
   return {};
 }
 
 /// Memory that other processes map by a descriptor, or else by CUDA IPC.
 Result<std::byte*> GpuProof::make_arena() {
-  if (process_.virtual_memory && cuda::VirtualMemory::is_available(*gpu_)) {
+  if (process_.settings.virtual_memory && cuda::VirtualMemory::is_available(*gpu_)) {
     auto created = cuda::VirtualMemory::create(gpu_, arena_->bytes);
     if (created) {
       std::byte* const at = created->memory.data();

@@ -61,7 +61,9 @@ bool in_turns(const std::vector<PeerInfo>& infos, Rank rank) {
 /// whose GPUs reach all others.
 int channels_to_synchronize(const Facts& facts) {
   const GpuProcess& gpus = facts.process.gpus;
-  if (gpus.peers != PeerUse::automatic && gpus.peers != PeerUse::flags && gpus.peers != PeerUse::apart) return 0;
+  if (gpus.settings.peers != PeerUse::automatic && gpus.settings.peers != PeerUse::flags &&
+      gpus.settings.peers != PeerUse::apart)
+    return 0;
   if (facts.ranks() < 2) return 0;
   const std::string& transport = facts.process.config.text("TUTTI_TRANSPORT");
   if (transport != "auto" && transport != name(Access::mapped)) return 0;
@@ -69,11 +71,11 @@ int channels_to_synchronize(const Facts& facts) {
   const auto beside_first = [&first](const PeerInfo& info) {
     return info.token == first.token && info.gpu.gpu == first.gpu.gpu;
   };
-  if (gpus.peers != PeerUse::apart && std::ranges::all_of(facts.peer_infos, beside_first))
+  if (gpus.settings.peers != PeerUse::apart && std::ranges::all_of(facts.peer_infos, beside_first))
     return 0;  // one launch serves all
   int channels = device::block_threads;
   for (Rank rank = 0; rank < facts.ranks(); ++rank) {
-    if (gpus.peers == PeerUse::automatic && in_turns(facts.peer_infos, rank)) return 0;
+    if (gpus.settings.peers == PeerUse::automatic && in_turns(facts.peer_infos, rank)) return 0;
     channels = std::min(channels, channels_of(facts.peer_infos, rank));
   }
   if (channels_of(facts.peer_infos, facts.rank()) == 0)
@@ -93,7 +95,7 @@ void GpuSetup::offer(const Facts& facts, PeerInfo& info) {
   if (!members.gpu) return;
   info.gpu.gpu = static_cast<std::uint32_t>(members.gpu->ordinal()) + 1;
   const GpuProcess& gpus = facts.process.gpus;
-  if (gpus.staged || gpus.peers == PeerUse::off || facts.ranks() > device::ranks_max) return;
+  if (gpus.settings.staged || gpus.settings.peers == PeerUse::off || facts.ranks() > device::ranks_max) return;
   auto proof =
       GpuProof::open(facts.process, members.name, members.gpu, facts.rank(), facts.ranks(), members.area->name.id);
   if (!proof) {
@@ -137,7 +139,7 @@ void GpuSetup::launch(const Facts& facts, int channels) {
   std::vector<Rank> neighbours;
   for (Rank rank = 0; rank < facts.ranks(); ++rank) {
     const bool here = peers[rank].same_process;
-    const bool together = gpus.peers != PeerUse::apart || rank == own;
+    const bool together = gpus.settings.peers != PeerUse::apart || rank == own;
     if (here && together && infos[rank].gpu.gpu == infos[own].gpu.gpu) neighbours.push_back(rank);
     remote.areas.push_back(proof_->arena()->at[static_cast<std::size_t>(rank)] + cuda::PeerArena::area_offset);
     if (!here || rank == own) continue;

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "comm/transports/rdma/upgrade.h"
-#include "comm/transports/socket/remote_channel.h"
+#include "comm/transports/socket/remote_ends.h"
 #include "comm/transports/transport.h"
 #include "transport/verbs/port_choice.h"
 

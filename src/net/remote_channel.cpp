@@ -1,4 +1,4 @@
-#include "comm/transports/socket/remote_channel.h"
+#include "net/remote_channel.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,36 +13,6 @@ namespace {
 constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the cause of a broken connection to arrive
 
 }  // namespace
-
-RemoteChannelConfig remote_channel_config(const PairOfRanks& pair) {
-  const Membership& members = pair.members;
-  const Config& config = pair.process.config;
-  const Peer& peer = members.peers[static_cast<std::size_t>(pair.peer)];
-  ProbeTarget life;
-  if (members.control && !members.control->links_to(pair.peer))
-    life = {
-        .key = members.arrivals->key(), .from = members.rank, .to = pair.peer, .addresses = in_order(peer.addresses)};
-  return {.rank = members.rank,
-          .peer = pair.peer,
-          .channel = pair.channel,
-          .sockets = members.sockets,
-          .congestion = config.text("TUTTI_SOCKET_CC"),
-          .patience_ns = patience_ns(config.integer("TUTTI_SILENCE_MS") * 1'000'000),
-          .unacknowledged = members.unacknowledged,
-          .slots = members.area->area.shape().slots,
-          .slot_bytes = pair.slot_bytes,
-          .addresses = peer.addresses,
-          .who = members.describe(pair.peer),
-          .connect_limit_ns = config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000,
-          .header = &peer.area.header(),
-          .life = std::move(life)};
-}
-
-Ends ends_of(const std::shared_ptr<RemoteChannel>& channel) {
-  return {.sender = std::make_unique<RemoteSender>(channel),
-          .receiver = std::make_unique<RemoteReceiver>(channel),
-          .connection = channel};
-}
 
 RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemoteChannelConfig place)
     : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)), presence_(std::move(place_.life)) {}

@@ -1,4 +1,4 @@
-#include "transport/signed_fifo.h"
+#include "net/signed_fifo.h"
 
 #include <cstring>
 

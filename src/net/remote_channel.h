@@ -11,12 +11,11 @@
 
 #include "base/log.h"
 #include "base/system.h"
-#include "comm/transports/socket/open_channel.h"
-#include "comm/transports/socket/peer_presence.h"
-#include "comm/transports/transport.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
+#include "net/open_channel.h"
 #include "net/peer_address.h"
+#include "net/peer_presence.h"
 #include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
 
@@ -158,10 +157,5 @@ class RemoteReceiver final : public Receiver, public Landing {
 
   std::shared_ptr<RemoteChannel> channel_;
 };
-
-/// What a channel needs to open its connections.
-RemoteChannelConfig remote_channel_config(const PairOfRanks& pair);
-/// Both directions of a channel, usable before it is open.
-Ends ends_of(const std::shared_ptr<RemoteChannel>& channel);
 
 }  // namespace tutti
