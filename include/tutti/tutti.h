@@ -276,7 +276,9 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * own, the kernels of several communicators are queued in one order on all ranks. If a call fails
  * or the communicator is aborted, a waiting stream continues at once. Calls on host memory work as in other
  * communicators; pinned memory is host memory. tuttiBarrier is queued if it gets a CUDA stream; without one it is a
- * host barrier. A call of no elements does nothing in such a communicator.
+ * host barrier. A rank that has no elements in a call with a count per rank shows by what it passes as buffers that it
+ * means device memory, or by a CUDA stream. A call of no elements on all ranks does nothing in a communicator in which
+ * some rank has a GPU, on ranks without one, too.
  *
  * While a stream is captured, the call becomes part of the graph. The graph keeps all that it needs, also after the
  * communicator is destroyed. Ranks that share a GPU must be captured together: their streams forked from one capture,
