@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "algorithms/swing.h"
+#include "algorithms/butterfly.h"
 #include "analysis/simulator/patterns.h"
 
 namespace tutti::simulator {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "algorithms/butterfly.h"
 #include "algorithms/skips.h"
-#include "algorithms/swing.h"
 
 namespace tutti::simulator {
 namespace {

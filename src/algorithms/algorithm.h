@@ -39,24 +39,24 @@ struct Family {
 
 // Answers of several families.
 
+/// Those of any number of ranks from two on.
+template <Collective... served>
+bool supports_any_of(const Shape& shape, int) {
+  return shape.ranks > 1 && ((shape.collective == served) || ...);
+}
+
 constexpr bool carried_except_inline(Collective, Access access) {
   return access != Access::in_line;
 }
 /// Of families whose other collectives keep data of other ranks in scratch, which no peer can read.
-constexpr bool broadcast_carried_except_inline(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
+template <Collective carried>
+constexpr bool only_carried(Collective collective, Access access) {
+  return access != Access::in_line && collective == carried;
 }
-inline bool broadcast_or_reduce(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
-}
-
-inline bool from_or_to_root(const Shape& shape, int) {
-  return broadcast_or_reduce(shape, 0) ||
-         (shape.ranks > 1 && (shape.collective == Collective::gather || shape.collective == Collective::scatter));
-}
-
-inline bool prefix_reduction(const Shape& shape) {
-  return shape.ranks > 1 && prefixes(shape.collective);
+/// Of families of which one collective has sums in scratch when other ranks read them.
+template <Collective in_scratch>
+constexpr bool carried_except(Collective collective, Access access) {
+  return access != Access::in_line && collective != in_scratch;
 }
 
 /// Every message between two ranks has one block.

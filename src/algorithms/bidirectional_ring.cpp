@@ -24,17 +24,12 @@ Schedule build(const Shape& shape, int) {
   return along_rings(shape, ways);
 }
 
-/// A reduce-scatter's sums are in scratch when the neighbour reads them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce_scatter;
-}
-
 }  // namespace
 
 const Family algorithm::bidirectional_ring{.name = "bidirectional_ring",
                                            .supports = supports,
                                            .build = build,
-                                           .carried_by = carried_by,
+                                           .carried_by = carried_except<Collective::reduce_scatter>,
                                            .items = one_item,
                                            .classes = Classes::one};
 

@@ -26,9 +26,9 @@ constexpr int chunks[] = {4, 16, 1};
 }  // namespace
 
 const Family algorithm::binary_tree{.name = "binary_tree",
-                                    .supports = broadcast_or_reduce,
+                                    .supports = supports_any_of<Collective::broadcast, Collective::reduce>,
                                     .build = build,
-                                    .carried_by = broadcast_carried_except_inline,
+                                    .carried_by = only_carried<Collective::broadcast>,
                                     .items = one_item,
                                     .parameter = "chunks",
                                     .values = chunks};

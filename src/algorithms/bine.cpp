@@ -1,14 +1,9 @@
 // A butterfly of negabinary numbers, with its own order of blocks.
 #include "algorithms/algorithm.h"
 #include "algorithms/butterfly.h"
-#include "algorithms/swing.h"
 
 namespace tutti {
 namespace {
-
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
-}
 
 /// Bine (binomial negabinary): halving with doubling distance, then doubling with halving distance. The numbers of
 /// partners, written to base -2, differ by a row of ones; these are the partners of swing. In addition, blocks are
@@ -28,7 +23,7 @@ Schedule build(const Shape& shape, int) {
 }  // namespace
 
 const Family algorithm::bine{.name = "bine",
-                             .supports = supports,
+                             .supports = supports_any_of<Collective::all_reduce>,
                              .build = build,
                              .carried_by = carried_except_inline,
                              .items = exchange_items,

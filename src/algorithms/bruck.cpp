@@ -7,10 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_gather;
-}
-
 /// Bruck: a rank that has its own block and the `have` - 1 blocks after it, cyclically, sends them to the ranks `have`,
 /// 2·`have`, … before it.
 ///
@@ -21,16 +17,12 @@ bool supports(const Shape& shape, int) {
 /// message-passing systems", IEEE TPDS 1997.
 Schedule build(const Shape& shape, int radix) {
   const int n = shape.ranks;
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (int have = 1; have < n; have = std::min(have * radix, n), schedule.next_step())
     for (int back = have; back < std::min(have * radix, n); back += have)
       for_each_sender_ahead(shape, n - back, [&](Rank rank) {
-        for (int i = 0; i < std::min(have, n - back); ++i) {
-          const int group = (rank + i) % n;
-          schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - back + n) % n,
-                        {Buffer::output, group});
-        }
+        for (int i = 0; i < std::min(have, n - back); ++i)
+          pass_on(schedule, (rank + i) % n, rank, (rank - back + n) % n);
       });
   return schedule;
 }
@@ -47,7 +39,7 @@ constexpr int radixes[] = {2, 4, 8};
 }  // namespace
 
 const Family algorithm::bruck{.name = "bruck",
-                              .supports = supports,
+                              .supports = supports_any_of<Collective::all_gather>,
                               .build = build,
                               .carried_by = carried_except_inline,
                               .items = items,

@@ -5,10 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
-}
-
 LegsOf legs_of(int ranks, int radix) {
   return [ranks, radix](int distance, std::vector<Leg>& legs) {
     for (int step = 0, digit = 1; digit < ranks; ++step, digit *= radix)
@@ -40,7 +36,7 @@ constexpr int radices[] = {2, 4, 3};
 
 /// Other ranks' blocks wait in scratch.
 const Family algorithm::bruck_all_to_all{.name = "bruck_all_to_all",
-                                         .supports = supports,
+                                         .supports = supports_any_of<Collective::all_to_all>,
                                          .build = build,
                                          .items = items,
                                          .classes = Classes::one,

@@ -141,6 +141,12 @@ void Butterfly::number(std::vector<int>& numbers, int i, int step, int first) co
   number(numbers, partner(i, step), step + 1, first + (size_ >> (step + 1)));
 }
 
+int swing_partner(int i, int step, int size) {
+  int distance = 1;
+  for (int power = -2, k = 0; k < step; ++k, power *= -2) distance += power;
+  return ((i % 2 == 0 ? i + distance : i - distance) % size + size) % size;
+}
+
 Schedule exchange_all(const Shape& shape, const Butterfly& butterfly) {
   Schedule schedule(shape, /*parts=*/1);
   fold_in(schedule, butterfly, 1);
@@ -212,13 +218,10 @@ Schedule halve(const Shape& shape, const Butterfly& butterfly) {
 
 Schedule double_up(const Shape& shape, const Butterfly& butterfly) {
   assert(butterfly.folded() == 0);
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (int step = butterfly.steps() - 1; step >= 0; --step, schedule.next_step())
     for_each_pair(schedule, butterfly, step, [&](Rank rank, Rank to) {
-      for (const int group : butterfly.ahead(rank, step + 1))
-        schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
-                      {Buffer::output, group});
+      for (const int group : butterfly.ahead(rank, step + 1)) pass_on(schedule, group, rank, to);
     });
   return schedule;
 }

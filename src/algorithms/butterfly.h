@@ -49,6 +49,11 @@ class Butterfly {
   int (*partner_of_)(int i, int step, int size);
 };
 
+/// The partner of `i` in `step`, of `size` in a cycle: 1, 1, 3, 5, 11, … away, on alternating sides, so that none is
+/// farther away than necessary: even ones alternate between the sides, odd ones take the opposite side. For any even
+/// `size`; the function is its own inverse.
+int swing_partner(int i, int step, int size);
+
 /// All-reduce: partners exchange all their data, those of the last step first. Then any two ranks hold sums of the same
 /// ranks or of disjoint ranks, and all end with the same bits; in the order of the steps, sums could overlap. In an
 /// addition, the sum with the lowest rank comes first.

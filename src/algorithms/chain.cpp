@@ -7,10 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int parameter) {
-  return broadcast_or_reduce(shape, parameter) || prefix_reduction(shape);
-}
-
 /// The positions along the chain that receive something which concerns the shape's ranks: the one in question receives,
 /// and so does the one behind it.
 std::pair<int, int> receivers(const Shape& shape) {
@@ -101,12 +97,13 @@ constexpr int chunks[] = {4, 16, 1};
 
 }  // namespace
 
-const Family algorithm::chain{.name = "chain",
-                              .supports = supports,
-                              .build = build,
-                              .carried_by = carried_by,
-                              .items = one_item,
-                              .parameter = "chunks",
-                              .values = chunks};
+const Family algorithm::chain{
+    .name = "chain",
+    .supports = supports_any_of<Collective::broadcast, Collective::reduce, Collective::scan, Collective::ex_scan>,
+    .build = build,
+    .carried_by = carried_by,
+    .items = one_item,
+    .parameter = "chunks",
+    .values = chunks};
 
 }  // namespace tutti

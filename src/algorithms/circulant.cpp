@@ -8,11 +8,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
-                             shape.collective == Collective::reduce_scatter);
-}
-
 /// One round: blocks [skip, end) of a rank's window are combined with blocks [0, end - skip) of the rank `skip`
 /// further.
 struct Round {
@@ -103,17 +98,12 @@ Schedule reduce_scatter(const Shape& shape) {
 
 Schedule all_gather(const Shape& shape) {
   const int n = shape.ranks;
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   const std::vector<Round> rounds = rounds_of(n);
   for (const Round& round : Reversed(rounds)) {
     const int skip = round.skip;
     for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
-      for (int i = 0; i < round.end - skip; ++i) {
-        const int group = (rank + i) % n;
-        schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - skip + n) % n,
-                      {Buffer::output, group});
-      }
+      for (int i = 0; i < round.end - skip; ++i) pass_on(schedule, (rank + i) % n, rank, (rank - skip + n) % n);
     });
     schedule.next_step();
   }
@@ -133,11 +123,6 @@ Schedule build(const Shape& shape, int) {
   return shape.collective == Collective::all_gather ? all_gather(shape) : reduce_scatter(shape);
 }
 
-/// A reduce-scatter's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce_scatter;
-}
-
 /// The first round has the largest messages.
 int items(const Shape& shape, int) {
   return shape.ranks / 2;
@@ -145,11 +130,12 @@ int items(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::circulant{.name = "circulant",
-                                  .supports = supports,
-                                  .build = build,
-                                  .carried_by = carried_by,
-                                  .items = items,
-                                  .classes = Classes::one};
+const Family algorithm::circulant{
+    .name = "circulant",
+    .supports = supports_any_of<Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter>,
+    .build = build,
+    .carried_by = carried_except<Collective::reduce_scatter>,
+    .items = items,
+    .classes = Classes::one};
 
 }  // namespace tutti

@@ -6,10 +6,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
-}
-
 LegsOf legs_of(int ranks) {
   return [skips = circulant_skips(ranks)](int distance, std::vector<Leg>& legs) {
     for (std::size_t i = 1; i < skips.size(); ++i) {
@@ -39,7 +35,10 @@ int items(const Shape& shape, int) {
 }  // namespace
 
 /// Other ranks' blocks wait in scratch.
-const Family algorithm::circulant_all_to_all{
-    .name = "circulant_all_to_all", .supports = supports, .build = build, .items = items, .classes = Classes::one};
+const Family algorithm::circulant_all_to_all{.name = "circulant_all_to_all",
+                                             .supports = supports_any_of<Collective::all_to_all>,
+                                             .build = build,
+                                             .items = items,
+                                             .classes = Classes::one};
 
 }  // namespace tutti

@@ -100,9 +100,9 @@ constexpr int blocks[] = {8, 1, 16};
 }  // namespace
 
 const Family algorithm::circulant_broadcast{.name = "circulant_broadcast",
-                                            .supports = broadcast_or_reduce,
+                                            .supports = supports_any_of<Collective::broadcast, Collective::reduce>,
                                             .build = build,
-                                            .carried_by = broadcast_carried_except_inline,
+                                            .carried_by = only_carried<Collective::broadcast>,
                                             .parameter = "blocks",
                                             .values = blocks};
 

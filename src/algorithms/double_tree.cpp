@@ -20,11 +20,6 @@ void grow(std::vector<int>& parents, int begin, int end, int parent) {
   grow(parents, top + 1, end, top);
 }
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::broadcast ||
-                             shape.collective == Collective::reduce);
-}
-
 /// The tree over all ranks but the root, with the root above it.
 Tree fed_by_root(const Tree& tree) {
   std::vector<int> parents{Tree::none};
@@ -80,11 +75,6 @@ int items(const Shape&, int) {
   return 2;
 }
 
-/// A reduce's sums are in scratch when the parent reads them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce;
-}
-
 constexpr int chunks[] = {8, 2, 16};
 
 }  // namespace
@@ -103,12 +93,13 @@ std::array<Tree, 2> double_tree(int n) {
   return {Tree(std::move(first)), Tree(std::move(second))};
 }
 
-const Family algorithm::double_tree{.name = "double_tree",
-                                    .supports = supports,
-                                    .build = build,
-                                    .carried_by = carried_by,
-                                    .items = items,
-                                    .parameter = "chunks",
-                                    .values = chunks};
+const Family algorithm::double_tree{
+    .name = "double_tree",
+    .supports = supports_any_of<Collective::all_reduce, Collective::broadcast, Collective::reduce>,
+    .build = build,
+    .carried_by = carried_except<Collective::reduce>,
+    .items = items,
+    .parameter = "chunks",
+    .values = chunks};
 
 }  // namespace tutti

@@ -5,10 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
-}
-
 /// Recursive halving and doubling: a reduce-scatter that halves the vector and doubles the distance in each step, then
 /// an all-gather that runs backwards. Most bytes travel between the nearest ranks. If n is not a power of two, some odd
 /// ranks first take over the vector of an even rank (fold).
@@ -26,7 +22,7 @@ Schedule build(const Shape& shape, int) {
 }  // namespace
 
 const Family algorithm::halving_doubling{.name = "halving_doubling",
-                                         .supports = supports,
+                                         .supports = supports_any_of<Collective::all_reduce>,
                                          .build = build,
                                          .carried_by = carried_except_inline,
                                          .items = exchange_items,

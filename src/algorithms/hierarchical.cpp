@@ -203,11 +203,6 @@ int items(const Shape& shape, int group_size) {
   return std::max(parts_of(next), across);
 }
 
-/// A reduce-scatter's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce_scatter;
-}
-
 constexpr int group_sizes[] = {0, 8, 4, 2};
 
 }  // namespace
@@ -215,7 +210,7 @@ constexpr int group_sizes[] = {0, 8, 4, 2};
 const Family algorithm::hierarchical{.name = "hierarchical",
                                      .supports = supports,
                                      .build = build,
-                                     .carried_by = carried_by,
+                                     .carried_by = carried_except<Collective::reduce_scatter>,
                                      .items = items,
                                      .classes = Classes::folded,
                                      .parameter = "group size",

@@ -7,10 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::barrier;
-}
-
 /// k-dissemination: in step i every rank tells the ranks k^i, 2·k^i, …, (k-1)·k^i ahead which ranks it knows to have
 /// entered: itself and those less than k^i behind it.
 ///
@@ -19,16 +15,12 @@ bool supports(const Shape& shape, int) {
 /// Hoefler, Mehlan, Mietke and Rehm, "Fast barrier synchronization for InfiniBand", IPDPS 2006.
 Schedule build(const Shape& shape, int radix) {
   const int n = shape.ranks;
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (int known = 1; known < n; known *= radix, schedule.next_step())
     for (int ahead = known; ahead < std::min(n, radix * known); ahead += known)
       for_each_sender_ahead(shape, ahead, [&](Rank rank) {
-        for (int behind = 0; behind < std::min(known, n - ahead); ++behind) {
-          const int token = (rank - behind + n) % n;
-          schedule.copy(rank, behind == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, token}, (rank + ahead) % n,
-                        {Buffer::output, token});
-        }
+        for (int behind = 0; behind < std::min(known, n - ahead); ++behind)
+          pass_on(schedule, (rank - behind + n) % n, rank, (rank + ahead) % n);
       });
   return schedule;
 }
@@ -44,7 +36,7 @@ constexpr int radices[] = {4, 3, 8};
 }  // namespace
 
 const Family algorithm::k_dissemination{.name = "k_dissemination",
-                                        .supports = supports,
+                                        .supports = supports_any_of<Collective::barrier>,
                                         .build = build,
                                         .carried_by = carried_except_inline,
                                         .items = items,

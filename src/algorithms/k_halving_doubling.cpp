@@ -5,10 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
-}
-
 /// The chunks that `i` still sums up after it has met the ranks nearer than `distance`: a number of chunks, and the
 /// first of them.
 struct Window {
@@ -87,7 +83,7 @@ constexpr int radixes[] = {4, 8, 3};
 }  // namespace
 
 const Family algorithm::k_halving_doubling{.name = "k_halving_doubling",
-                                           .supports = supports,
+                                           .supports = supports_any_of<Collective::all_reduce>,
                                            .build = build,
                                            .carried_by = carried_except_inline,
                                            .items = items,

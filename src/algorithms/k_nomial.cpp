@@ -92,12 +92,13 @@ constexpr int radices[] = {4, 3, 6};
 
 }  // namespace
 
-const Family algorithm::k_nomial{.name = "k_nomial",
-                                 .supports = from_or_to_root,
-                                 .build = build,
-                                 .carried_by = broadcast_carried_except_inline,
-                                 .items = items,
-                                 .parameter = "radix",
-                                 .values = radices};
+const Family algorithm::k_nomial{
+    .name = "k_nomial",
+    .supports = supports_any_of<Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter>,
+    .build = build,
+    .carried_by = only_carried<Collective::broadcast>,
+    .items = items,
+    .parameter = "radix",
+    .values = radices};
 
 }  // namespace tutti

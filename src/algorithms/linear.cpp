@@ -34,11 +34,12 @@ bool direct(const Shape& shape) {
 
 }  // namespace
 
-const Family algorithm::linear{.name = "linear",
-                               .supports = from_or_to_root,
-                               .build = build,
-                               .carried_by = carried_except_inline,
-                               .items = one_item,
-                               .direct = direct};
+const Family algorithm::linear{
+    .name = "linear",
+    .supports = supports_any_of<Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter>,
+    .build = build,
+    .carried_by = carried_except_inline,
+    .items = one_item,
+    .direct = direct};
 
 }  // namespace tutti

@@ -66,11 +66,6 @@ int items(const Shape& shape, int rings) {
   return static_cast<int>(most);
 }
 
-/// A reduce-scatter's sums are in scratch when the neighbour reads them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce_scatter;
-}
-
 constexpr int rings[] = {all_known, 2, 4};
 
 }  // namespace
@@ -78,7 +73,7 @@ constexpr int rings[] = {all_known, 2, 4};
 const Family algorithm::multi_ring{.name = "multi_ring",
                                    .supports = supports,
                                    .build = build,
-                                   .carried_by = carried_by,
+                                   .carried_by = carried_except<Collective::reduce_scatter>,
                                    .items = items,
                                    .classes = Classes::rings,
                                    .parameter = "rings",

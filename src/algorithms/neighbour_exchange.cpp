@@ -42,9 +42,7 @@ Schedule build(const Shape& shape, int) {
     };
     for_each_sender(shape, partner, [&](Rank rank) {
       const int pair = newest_pair(rank, step, n / 2);
-      for (const int group : {2 * pair, 2 * pair + 1})
-        schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, partner(rank),
-                      {Buffer::output, group});
+      for (const int group : {2 * pair, 2 * pair + 1}) pass_on(schedule, group, rank, partner(rank));
     });
   }
   return schedule;

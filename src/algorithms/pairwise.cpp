@@ -7,11 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 &&
-         (shape.collective == Collective::all_to_all || shape.collective == Collective::reduce_scatter);
-}
-
 /// Pairwise exchange: in step s every rank sends one partner its data, and receives from one partner.
 ///
 ///   steps n-1   sent per rank bytes·(n-1)/n   any n ≥ 2   order of sums: as they come, by rank in each addition
@@ -51,7 +46,7 @@ Schedule build(const Shape& shape, int) {
 }  // namespace
 
 const Family algorithm::pairwise{.name = "pairwise",
-                                 .supports = supports,
+                                 .supports = supports_any_of<Collective::all_to_all, Collective::reduce_scatter>,
                                  .build = build,
                                  .carried_by = carried_except_inline,
                                  .items = one_item,

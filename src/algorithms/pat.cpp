@@ -10,11 +10,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 &&
-         (shape.collective == Collective::all_gather || shape.collective == Collective::reduce_scatter);
-}
-
 int lowest_bit(int x) {
   return x & -x;
 }
@@ -61,16 +56,12 @@ class Trees {
 
 Schedule all_gather(const Shape& shape, const Trees& trees) {
   const int n = shape.ranks;
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (const std::vector<int>& offsets : trees.steps()) {
     for (const int offset : offsets) {
       const int hop = lowest_bit(offset);
-      for_each_sender_ahead(shape, hop, [&](Rank from) {
-        const int group = (from + hop - offset + n) % n;
-        schedule.copy(from, hop == offset ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (from + hop) % n,
-                      {Buffer::output, group});
-      });
+      for_each_sender_ahead(
+          shape, hop, [&](Rank from) { pass_on(schedule, (from + hop - offset + n) % n, from, (from + hop) % n); });
     }
     schedule.next_step();
   }
@@ -127,19 +118,14 @@ int items(const Shape& shape, int aggregation) {
   return most;
 }
 
-/// A reduce-scatter's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::all_gather;
-}
-
 constexpr int aggregations[] = {8, 2, 32};
 
 }  // namespace
 
 const Family algorithm::pat{.name = "pat",
-                            .supports = supports,
+                            .supports = supports_any_of<Collective::all_gather, Collective::reduce_scatter>,
                             .build = build,
-                            .carried_by = carried_by,
+                            .carried_by = carried_except<Collective::reduce_scatter>,
                             .items = items,
                             .classes = Classes::one,
                             .parameter = "aggregation",

@@ -40,8 +40,7 @@ Schedule all_reduce(const Shape& shape) {
 }
 
 Schedule all_gather(const Shape& shape) {
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (int distance = 1; distance < shape.ranks; distance *= 2, schedule.next_step())
     for_each_sender(
         shape, [=](Rank rank) { return rank ^ distance; },
@@ -124,11 +123,6 @@ Schedule build(const Shape& shape, int) {
   return all_reduce(shape);
 }
 
-/// A sum that is passed on would be overwritten while the partner reads it; gathered blocks are never rewritten.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::all_gather;
-}
-
 int items(const Shape& shape, int) {
   if (shape.collective == Collective::all_gather) return shape.ranks / 2;
   return shape.collective == Collective::ex_scan && shape.ranks > 3 ? 2 : 1;
@@ -136,10 +130,11 @@ int items(const Shape& shape, int) {
 
 }  // namespace
 
+/// A sum that is passed on would be overwritten while the partner reads it; gathered blocks are never rewritten.
 const Family algorithm::recursive_doubling{.name = "recursive_doubling",
                                            .supports = supports,
                                            .build = build,
-                                           .carried_by = carried_by,
+                                           .carried_by = only_carried<Collective::all_gather>,
                                            .items = items,
                                            .classes = Classes::folded};
 

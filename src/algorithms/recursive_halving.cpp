@@ -5,10 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::reduce_scatter;
-}
-
 /// Recursive halving: of the blocks it still has, a rank sends those of its partner's half and sums up those of its own
 /// half. If n is not a power of two, some odd ranks first take over the input of an even rank (fold).
 ///
@@ -24,7 +20,7 @@ Schedule build(const Shape& shape, int) {
 }  // namespace
 
 const Family algorithm::recursive_halving{.name = "recursive_halving",
-                                          .supports = supports,
+                                          .supports = supports_any_of<Collective::reduce_scatter>,
                                           .build = build,
                                           .items = exchange_items,
                                           .classes = Classes::folded};

@@ -32,17 +32,14 @@ Schedule all_reduce(const Shape& shape, const Digits& digits) {
 
 Schedule all_gather(const Shape& shape, const Digits& digits) {
   const int n = shape.ranks;
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (int distance = 1; distance < n; distance *= digits.radix(), schedule.next_step())
     for (Rank rank = 0; rank < n; ++rank)
       for (int digit = 0; digit < digits.radix(); ++digit) {
         const Rank to = digits.with(rank, distance, digit);
         if (to == rank || !schedule.keeps(rank, to)) continue;
         const int begin = rank / distance * distance;
-        for (int group = begin; group < begin + distance; ++group)
-          schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
-                        {Buffer::output, group});
+        for (int group = begin; group < begin + distance; ++group) pass_on(schedule, group, rank, to);
       }
   return schedule;
 }
@@ -61,24 +58,20 @@ Schedule build(const Shape& shape, int radix) {
   return shape.collective == Collective::all_reduce ? all_reduce(shape, digits) : all_gather(shape, digits);
 }
 
-/// An exchanged sum would be overwritten while other ranks read it; gathered blocks are never rewritten.
 /// The last step of an all-gather has the largest messages.
 int items(const Shape& shape, int radix) {
   return shape.collective == Collective::all_reduce ? 1 : shape.ranks / std::min(radix, shape.ranks);
-}
-
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::all_gather;
 }
 
 constexpr int radixes[] = {4, 8, 3};
 
 }  // namespace
 
+/// An exchanged sum would be overwritten while other ranks read it; gathered blocks are never rewritten.
 const Family algorithm::recursive_multiplying{.name = "recursive_multiplying",
                                               .supports = supports,
                                               .build = build,
-                                              .carried_by = carried_by,
+                                              .carried_by = only_carried<Collective::all_gather>,
                                               .items = items,
                                               .classes = Classes::folded,
                                               .parameter = "radix",

@@ -7,10 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
-}
-
 /// Reduce and broadcast: both along the k-nomial tree of rank 0, in which each rank that has the data passes it to k-1
 /// others in each step.
 ///
@@ -42,7 +38,7 @@ constexpr int radixes[] = {2, 4, 8};
 }  // namespace
 
 const Family algorithm::reduce_broadcast{.name = "reduce_broadcast",
-                                         .supports = supports,
+                                         .supports = supports_any_of<Collective::all_reduce>,
                                          .build = build,
                                          .carried_by = carried_except_inline,
                                          .items = one_item,

@@ -1,13 +1,8 @@
 // A reduce in two halves of logarithmic steps.
 #include "algorithms/algorithm.h"
-#include "algorithms/scatter_spread.h"
+#include "algorithms/spread.h"
 
 namespace tutti {
-namespace {
-
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::reduce;
-}
 
 /// Reduce-scatter and gather: each rank sums up one n-th part, then the root gathers the parts up a binomial tree.
 ///
@@ -15,12 +10,7 @@ bool supports(const Shape& shape, int) {
 ///   order of sums: by rank in each addition
 ///
 /// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; here on the circulant graph, for any n.
-Schedule build(const Shape& shape, int) {
-  return scatter_then_circulant(shape);
-}
-
-}  // namespace
-
-const Family algorithm::reduce_scatter_gather{.name = "reduce_scatter_gather", .supports = supports, .build = build};
+const Family algorithm::reduce_scatter_gather{
+    .name = "reduce_scatter_gather", .supports = supports_any_of<Collective::reduce>, .build = scatter_then_circulant};
 
 }  // namespace tutti

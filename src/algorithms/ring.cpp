@@ -5,11 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
-                             shape.collective == Collective::reduce_scatter);
-}
-
 /// Ring: all links carry the same amount; each rank communicates only with its neighbours.
 ///
 ///   all-reduce      steps 2(n-1)   sent per rank 2·bytes·(n-1)/n
@@ -22,18 +17,14 @@ Schedule build(const Shape& shape, int) {
   return along_rings(shape, {&in_order, 1});
 }
 
-/// A reduce-scatter's sums are in scratch when the neighbour reads them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce_scatter;
-}
-
 }  // namespace
 
-const Family algorithm::ring{.name = "ring",
-                             .supports = supports,
-                             .build = build,
-                             .carried_by = carried_by,
-                             .items = one_item,
-                             .classes = Classes::one};
+const Family algorithm::ring{
+    .name = "ring",
+    .supports = supports_any_of<Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter>,
+    .build = build,
+    .carried_by = carried_except<Collective::reduce_scatter>,
+    .items = one_item,
+    .classes = Classes::one};
 
 }  // namespace tutti

@@ -1,13 +1,8 @@
 // A broadcast in two halves of logarithmic steps.
 #include "algorithms/algorithm.h"
-#include "algorithms/scatter_spread.h"
+#include "algorithms/spread.h"
 
 namespace tutti {
-namespace {
-
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::broadcast;
-}
 
 /// Scatter and all-gather: the root distributes n-th parts down a binomial tree, then all ranks gather all parts.
 ///
@@ -17,13 +12,9 @@ bool supports(const Shape& shape, int) {
 /// doubling. Barnett, Gupta, Payne, Shuler, van de Geijn and Watts, "Interprocessor collective communication library
 /// (InterCom)", 1994; Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
 /// IJHPCA 2005.
-Schedule build(const Shape& shape, int) {
-  return scatter_then_circulant(shape);
-}
-
-}  // namespace
-
-const Family algorithm::scatter_all_gather{
-    .name = "scatter_all_gather", .supports = supports, .build = build, .carried_by = carried_except_inline};
+const Family algorithm::scatter_all_gather{.name = "scatter_all_gather",
+                                           .supports = supports_any_of<Collective::broadcast>,
+                                           .build = scatter_then_circulant,
+                                           .carried_by = carried_except_inline};
 
 }  // namespace tutti

@@ -7,10 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_gather;
-}
-
 /// Sparbit: Bruck's steps from the farthest to the nearest. Distances are powers of two from the largest below n down
 /// to 1; the rank `distance` back passes on every block that it has by then. A block from the rank `offset` back has
 /// made the hops that are the bits of `offset`, the lowest bit last.
@@ -21,15 +17,11 @@ bool supports(const Shape& shape, int) {
 /// 2021.
 Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
-  Schedule schedule(shape, /*parts=*/1);
-  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  Schedule schedule = with_own_blocks(shape);
   for (int distance = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); distance >= 1; distance /= 2) {
     for_each_sender_ahead(shape, distance, [&](Rank rank) {
-      for (int offset = distance; offset < n; offset += 2 * distance) {
-        const int group = (rank + distance - offset + n) % n;
-        schedule.copy(rank, offset == distance ? Ref{Buffer::input, 0} : Ref{Buffer::output, group},
-                      (rank + distance) % n, {Buffer::output, group});
-      }
+      for (int offset = distance; offset < n; offset += 2 * distance)
+        pass_on(schedule, (rank + distance - offset + n) % n, rank, (rank + distance) % n);
     });
     schedule.next_step();
   }
@@ -44,7 +36,7 @@ int items(const Shape& shape, int) {
 }  // namespace
 
 const Family algorithm::sparbit{.name = "sparbit",
-                                .supports = supports,
+                                .supports = supports_any_of<Collective::all_gather>,
                                 .build = build,
                                 .carried_by = carried_except_inline,
                                 .items = items,

@@ -44,9 +44,9 @@ constexpr int chunks[] = {8, 2, 16};
 }  // namespace
 
 const Family algorithm::split_binary_tree{.name = "split_binary_tree",
-                                          .supports = broadcast_or_reduce,
+                                          .supports = supports_any_of<Collective::broadcast, Collective::reduce>,
                                           .build = build,
-                                          .carried_by = broadcast_carried_except_inline,
+                                          .carried_by = only_carried<Collective::broadcast>,
                                           .items = items,
                                           .parameter = "chunks",
                                           .values = chunks};

@@ -81,4 +81,11 @@ struct Pipeline {
 /// Broadcast or reduce of `chunks` chunks, each of which has to be in one of the pipelines.
 Schedule pipelined(const Shape& shape, std::span<const Pipeline> pipelines, int chunks);
 
+/// A broadcast that first scatters the data, then gathers it on all ranks; a reduce runs the same steps backwards. Of n
+/// chunks, chunk v goes down a binomial tree to v; then all go around a ring. A rank never receives a chunk that it
+/// already has.
+Schedule scatter_then_ring(const Shape& shape, int parameter);
+/// As above, with an all-gather in ceil(log2 n) steps on the circulant graph.
+Schedule scatter_then_circulant(const Shape& shape, int parameter);
+
 }  // namespace tutti

@@ -5,10 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
-}
-
 LegsOf legs_of(int batch) {
   return [batch](int distance, std::vector<Leg>& legs) {
     legs.push_back({.step = (distance - 1) / batch, .distance = distance});
@@ -34,7 +30,7 @@ constexpr int batches[] = {4, 2, 8};
 }  // namespace
 
 const Family algorithm::spread_out{.name = "spread_out",
-                                   .supports = supports,
+                                   .supports = supports_any_of<Collective::all_to_all>,
                                    .build = build,
                                    .carried_by = carried_except_inline,
                                    .items = items,

@@ -1,6 +1,4 @@
 // Partners on alternating sides exchange halves.
-#include "algorithms/swing.h"
-
 #include <bit>
 #include <numeric>
 #include <vector>
@@ -36,23 +34,12 @@ Schedule build(const Shape& shape, int) {
   return halve_and_double(shape, butterfly, own);
 }
 
-/// A reduce-scatter's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective != Collective::reduce_scatter;
-}
-
 }  // namespace
-
-int swing_partner(int i, int step, int size) {
-  int distance = 1;
-  for (int power = -2, k = 0; k < step; ++k, power *= -2) distance += power;
-  return ((i % 2 == 0 ? i + distance : i - distance) % size + size) % size;
-}
 
 const Family algorithm::swing{.name = "swing",
                               .supports = supports,
                               .build = build,
-                              .carried_by = carried_by,
+                              .carried_by = carried_except<Collective::reduce_scatter>,
                               .items = exchange_items,
                               .classes = Classes::folded};
 

@@ -1,14 +1,9 @@
 // Partners on alternating sides exchange all their data.
 #include "algorithms/algorithm.h"
 #include "algorithms/butterfly.h"
-#include "algorithms/swing.h"
 
 namespace tutti {
 namespace {
-
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
-}
 
 /// Swing, the variant for latency: recursive doubling with the partners of swing, the farthest first (in the paper they
 /// are the last): only in this order do all ranks add in the same order.
@@ -23,7 +18,10 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::swing_latency{
-    .name = "swing_latency", .supports = supports, .build = build, .items = one_item, .classes = Classes::folded};
+const Family algorithm::swing_latency{.name = "swing_latency",
+                                      .supports = supports_any_of<Collective::all_reduce>,
+                                      .build = build,
+                                      .items = one_item,
+                                      .classes = Classes::folded};
 
 }  // namespace tutti

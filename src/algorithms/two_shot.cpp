@@ -5,11 +5,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::reduce ||
-                             shape.collective == Collective::broadcast);
-}
-
 /// Two-shot: part c belongs to rank c. It gets that part of every input (of the root's), then stores the result on
 /// every rank (on the root).
 ///
@@ -47,11 +42,12 @@ bool carried_by(Collective collective, Access access) {
 
 }  // namespace
 
-const Family algorithm::two_shot{.name = "two_shot",
-                                 .supports = supports,
-                                 .build = build,
-                                 .carried_by = carried_by,
-                                 .items = one_item,
-                                 .classes = Classes::folded};
+const Family algorithm::two_shot{
+    .name = "two_shot",
+    .supports = supports_any_of<Collective::all_reduce, Collective::reduce, Collective::broadcast>,
+    .build = build,
+    .carried_by = carried_by,
+    .items = one_item,
+    .classes = Classes::folded};
 
 }  // namespace tutti

@@ -1,9 +1,10 @@
-// Which ranks an algorithm has to look at: all of them, or those whose transfers concern one rank (Shape::only).
+// Which ranks an algorithm has to look at: all of them, or those whose transfers concern one rank (Shape::only); and
+// what all-gathers do with blocks.
 #pragma once
 
 #include <algorithm>
 
-#include "plan/types.h"
+#include "plan/schedule.h"
 
 namespace tutti {
 
@@ -52,6 +53,18 @@ template <class Visit>
 void for_each_partner(const Shape& shape, Rank rank, Visit&& visit) {
   if (shape.only != Shape::everybody && shape.only != rank) return visit(shape.only);
   for (Rank other = 0; other < shape.ranks; ++other) visit(other);
+}
+
+/// How an all-gather begins: each rank's block in its place in the rank's own output.
+inline Schedule with_own_blocks(const Shape& shape) {
+  Schedule schedule(shape, /*parts=*/1);
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
+  return schedule;
+}
+
+/// `from` gives `to` the block of `group`: its own, which is in its input, or one that it has received.
+inline void pass_on(Schedule& schedule, Rank group, Rank from, Rank to) {
+  schedule.copy(from, group == from ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to, {Buffer::output, group});
 }
 
 }  // namespace tutti
