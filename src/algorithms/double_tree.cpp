@@ -1,10 +1,9 @@
 // Two binary trees over the same ranks that share the work of inner nodes.
-#include "algorithms/double_tree.h"
-
 #include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/spread.h"
 
 namespace tutti {
 namespace {

@@ -33,4 +33,12 @@ Groups near_groups(const Shape& shape, int size) {
   return of_level(level);
 }
 
+Member find_member(const Groups& groups, Rank rank) {
+  if (rank == Shape::everybody) return {};
+  for (std::size_t group = 0; group < groups.size(); ++group)
+    if (const auto found = std::ranges::find(groups[group], rank); found != groups[group].end())
+      return {.group = static_cast<int>(group), .place = static_cast<int>(found - groups[group].begin())};
+  return {};
+}
+
 }  // namespace tutti

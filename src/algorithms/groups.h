@@ -13,4 +13,12 @@ using Groups = std::vector<std::vector<Rank>>;
 /// one rank. Empty if there are none: fewer than two groups, or `size` does not divide the number of ranks.
 Groups near_groups(const Shape& shape, int size);
 
+/// Where a rank is: its group, and its place there; nowhere if `rank` is everybody.
+struct Member {
+  int group = Shape::everybody;
+  int place = Shape::everybody;
+};
+
+Member find_member(const Groups& groups, Rank rank);
+
 }  // namespace tutti

@@ -2,14 +2,60 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "algorithms/algorithm.h"
-#include "algorithms/embed.h"
 #include "algorithms/groups.h"
 
 namespace tutti {
 namespace {
+
+/// An inner schedule, the outer ranks that play its ranks, and the meaning of its blocks.
+struct Embedding {
+  const Schedule* inner;    ///< if it reduces, its shape says what its inputs hold (Shape::inputs)
+  std::vector<Rank> ranks;  ///< by inner rank
+  /// The outer blocks, of that rank, that an inner block stands for. The source and destination of a transfer must give
+  /// equally many blocks, of the same parts in the same order.
+  std::function<std::vector<Ref>(Rank inner_rank, Ref inner)> blocks;
+};
+
+void place(Schedule& outer, const Embedding& embedding, const Transfer& t) {
+  const Rank from = embedding.ranks[static_cast<std::size_t>(t.from)];
+  const Rank to = embedding.ranks[static_cast<std::size_t>(t.to)];
+  const std::vector<Ref> sources = embedding.blocks(t.from, t.src), destinations = embedding.blocks(t.to, t.dst);
+  assert(sources.size() == destinations.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (t.kind == Kind::reduce)
+      outer.reduce(from, sources[i], to, destinations[i], t.order, t.inputs);
+    else if (from != to || sources[i] != destinations[i])
+      outer.copy(from, sources[i], to, destinations[i]);
+  }
+}
+
+/// A schedule about one rank keeps the transfers of no other.
+bool concerns(const Schedule& outer, const Embedding& embedding) {
+  return outer.only() == Shape::everybody || std::ranges::find(embedding.ranks, outer.only()) != embedding.ranks.end();
+}
+
+/// Adds all embeddings to `outer` from the present step on, all at the same time; afterwards `outer` is at its next
+/// step. Operands of a reduction keep their order. Copies of a block to itself are left out: an input may be where the
+/// output is, since schedules are right in place.
+void embed(Schedule& outer, std::span<const Embedding> embeddings) {
+  int steps = 0;
+  for (const Embedding& embedding : embeddings) steps = std::max(steps, embedding.inner->steps());
+  std::vector<const Embedding*> kept;
+  for (const Embedding& embedding : embeddings)
+    if (concerns(outer, embedding)) kept.push_back(&embedding);
+  for (int step = 0; step < steps; ++step, outer.next_step())
+    for (const Embedding* const embedding : kept) {
+      const auto& transfers = embedding->inner->transfers();
+      for (auto t = std::ranges::lower_bound(transfers, step, {}, &Transfer::step);
+           t != transfers.end() && t->step == step; ++t)
+        place(outer, *embedding, *t);
+    }
+}
 
 /// The j-th members of all groups work across groups, for each j below the size of the smallest group.
 int width_of(const Groups& groups) {
@@ -27,20 +73,6 @@ std::vector<Ref> blocks_across(const Groups& groups, Buffer buffer, int j) {
   std::vector<Ref> all;
   for (const Rank rank : across(groups, j)) all.push_back({buffer, rank});
   return all;
-}
-
-/// Where a rank is: its group, and its place there; nowhere if `rank` is everybody.
-struct Member {
-  int group = Shape::everybody;
-  int place = Shape::everybody;
-};
-
-Member find_member(const Groups& groups, Rank rank) {
-  if (rank == Shape::everybody) return {};
-  for (std::size_t group = 0; group < groups.size(); ++group)
-    if (const auto found = std::ranges::find(groups[group], rank); found != groups[group].end())
-      return {.group = static_cast<int>(group), .place = static_cast<int>(found - groups[group].begin())};
-  return {};
 }
 
 bool supports(const Shape& shape, int group_size) {

@@ -36,12 +36,7 @@ Schedule build(const Shape& shape, int group_size) {
   };
 
   Schedule schedule(shape, /*parts=*/1);
-  Shape of_groups{.ranks = count};
-  if (shape.only != Shape::everybody)
-    of_groups.only = static_cast<int>(
-        std::ranges::find_if(groups,
-                             [&](const auto& group) { return std::ranges::find(group, shape.only) != group.end(); }) -
-        groups.begin());
+  const Shape of_groups{.ranks = count, .only = find_member(groups, shape.only).group};
   for_each_rank(of_groups, [&](int k) {
     for (int from = 0; from < size; ++from)
       for (int to = 0; to < size; ++to)

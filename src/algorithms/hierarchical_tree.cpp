@@ -17,9 +17,8 @@ bool supports(const Shape& shape, int group_size) {
 /// Puts the root's group first, and in each group its representative: the root in the root's group, in the others the
 /// rank with the root's place.
 Groups from_root(Groups groups, Rank root) {
-  const auto first = std::ranges::find_if(groups, [&](const auto& g) { return std::ranges::find(g, root) != g.end(); });
-  const auto place = std::ranges::find(*first, root) - first->begin();
-  std::rotate(groups.begin(), first, groups.end());
+  const auto [first, place] = find_member(groups, root);
+  std::rotate(groups.begin(), groups.begin() + first, groups.end());
   for (auto& group : groups) std::rotate(group.begin(), group.begin() + place % std::ssize(group), group.end());
   return groups;
 }

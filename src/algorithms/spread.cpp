@@ -29,9 +29,9 @@ Spread scattered(int n) {
 }  // namespace
 
 Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(parents_.size(), none) {
-  root_ = static_cast<int>(std::ranges::find(parents_, none) - parents_.begin());
-  assert(root_ < size());
-  depths_[static_cast<std::size_t>(root_)] = 0;
+  const auto root = std::ranges::find(parents_, none) - parents_.begin();
+  assert(root < size());
+  depths_[static_cast<std::size_t>(root)] = 0;
   for (int v = 0; v < size(); ++v) {
     std::vector<int> path;  // up to an ancestor of known depth
     int above = v;

@@ -1,6 +1,7 @@
 // The common part of broadcasts and reduces: how the chunks of one rank reach all other ranks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -18,7 +19,6 @@ class Tree {
   explicit Tree(std::vector<int> parents);
 
   int size() const { return static_cast<int>(parents_.size()); }
-  int root() const { return root_; }
   int parent(int v) const { return parents_[static_cast<std::size_t>(v)]; }
   int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
   int height() const;                                                      ///< the greatest depth
@@ -30,8 +30,15 @@ class Tree {
  private:
   std::vector<int> parents_;
   std::vector<int> depths_;
-  int root_;
 };
+
+/// Two binary trees over the same ranks that share the work of inner nodes. Both have height floor(log2 n). Every rank
+/// is a leaf in at least one of them, so in both together it has at most two children: each tree carries half of the
+/// data at the full rate of a link. Any n ≥ 1.
+///
+/// Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
+/// 2009.
+std::array<Tree, 2> double_tree(int n);
 
 /// Hops of chunks, step by step. Ranks are numbered from the root on, cyclically: v = 0 has all chunks from the start.
 /// Played forwards, the hops are a broadcast. Played backwards, with a sum for each copy, they are a reduce with as

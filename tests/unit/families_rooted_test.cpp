@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "algorithms/double_tree.h"
+#include "algorithms/spread.h"
 #include "plan/verify.h"
 #include "support/schedule_counts.h"
 
