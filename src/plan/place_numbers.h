@@ -15,7 +15,8 @@ class PlaceNumbers {
  public:
   explicit PlaceNumbers(const Plan& plan);
 
-  /// By index of the place in the plan. Two places have one number exactly if they are the same memory (same_memory).
+  /// By index of the place in the plan. Two places have one number exactly if they are the same memory: one block, or
+  /// an input and an output that share it when their rank works in place.
   std::size_t memory(std::size_t place) const { return names_[place] / 2; }
   /// As memory(), but an input and an output that share memory in place have different numbers.
   std::size_t name(std::size_t place) const { return names_[place]; }

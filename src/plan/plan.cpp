@@ -5,7 +5,6 @@
 #include <cassert>
 
 #include "base/limits.h"
-#include "plan/schedule.h"
 
 namespace tutti {
 namespace {
@@ -35,24 +34,6 @@ bool writes_results(const Plan& plan, const Action& action) {
 bool makes_pulled_sums(const Plan& plan, const Action& action) {
   return plan.access == Access::cma && plan.collective == Collective::all_reduce && action.verb == Verb::reduce &&
          writes_results(plan, action);
-}
-
-bool same_memory(const Plan& plan, const Place& a, const Place& b) {
-  if (a.where == Where::slot && b.where == Where::slot) return same_block(a, b);
-  const auto owner = [&plan](const Place& p) {
-    return p.where == Where::peer_input || p.where == Where::peer_output ? Rank{p.peer} : plan.rank;
-  };
-  const auto buffer = [](const Place& p) {
-    if (p.where == Where::peer_input) return Where::input;
-    return p.where == Where::peer_output ? Where::output : p.where;
-  };
-  if (owner(a) != owner(b)) return false;
-  if (buffer(a) == buffer(b)) return a.block == b.block;
-  const Place& input = buffer(a) == Where::input ? a : b;
-  const Place& output = buffer(a) == Where::input ? b : a;
-  if (buffer(input) != Where::input || buffer(output) != Where::output) return false;
-  return in_place_block(plan.collective, plan.ranks, plan.parts, owner(input), plan.root,
-                        static_cast<int>(input.block)) == static_cast<int>(output.block);
 }
 
 Split::Split(std::size_t count, std::size_t element_bytes, int parts)

@@ -64,9 +64,6 @@ bool writes_results(const Plan& plan, const Action& action);
 /// Whether the pass makes sums in this rank's results that peers copy from there by CMA.
 bool makes_pulled_sums(const Plan& plan, const Action& action);
 
-/// True for one block, and for an input and an output that are the same memory when their rank works in place.
-bool same_memory(const Plan& plan, const Place& a, const Place& b);
-
 /// Calls `visit` with each place in a peer's buffers that a pass of the plan touches; a place may come several times.
 /// Ends at the first error.
 template <class F>

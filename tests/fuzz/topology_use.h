@@ -53,7 +53,6 @@ inline void use(const topology::Topology& machine, std::string_view text) {
   const topology::Search found = many || machine.gpus().size() > 4 ? topology::Search{} : topology::search(machine);
   if (topology::picture(machine, found).size() < 100 || topology::json(machine, found).size() < 10) std::abort();
   const std::vector<int> gpus = machine.gpus();
-  if (topology::shared_cpus(machine, gpus).size() != gpus.size()) std::abort();
   // hwloc's format names all CPUs below the highest with each CPU: 16 MiB are full at 4,000.
   for (const topology::Device& device : machine.devices)
     if (const auto cpus = topology::cpus_of_list(device.cpus); !cpus.empty() && cpus.back() >= 1024) return;

@@ -6,12 +6,32 @@
 #include <utility>
 
 #include "plan/outlasting.h"
+#include "plan/schedule.h"
 
 namespace tutti::testing {
 namespace {
 
 bool own(const Place& place) {
   return place.where == Where::output || place.where == Where::scratch;
+}
+
+/// True for one block, and for an input and an output that are the same memory when their rank works in place.
+bool same_memory(const Plan& plan, const Place& a, const Place& b) {
+  if (a.where == Where::slot && b.where == Where::slot) return same_block(a, b);
+  const auto owner = [&plan](const Place& p) {
+    return p.where == Where::peer_input || p.where == Where::peer_output ? Rank{p.peer} : plan.rank;
+  };
+  const auto buffer = [](const Place& p) {
+    if (p.where == Where::peer_input) return Where::input;
+    return p.where == Where::peer_output ? Where::output : p.where;
+  };
+  if (owner(a) != owner(b)) return false;
+  if (buffer(a) == buffer(b)) return a.block == b.block;
+  const Place& input = buffer(a) == Where::input ? a : b;
+  const Place& output = buffer(a) == Where::input ? b : a;
+  if (buffer(input) != Where::input || buffer(output) != Where::output) return false;
+  return in_place_block(plan.collective, plan.ranks, plan.parts, owner(input), plan.root,
+                        static_cast<int>(input.block)) == static_cast<int>(output.block);
 }
 
 /// A pass of a rank, and one of its destinations in a message, whose block lies in a buffer of the rank too.

@@ -72,26 +72,6 @@ RankChannels tree_ring(const Topology& topology, std::span<const int> devices) {
   return {.orders = {std::move(order)}, .gbps_each = slowest};
 }
 
-/// "0-3,8-11" as two runs: the second is usually the other threads of the same cores.
-std::vector<std::vector<int>> runs_in(const std::vector<int>& cpus) {
-  std::vector<std::vector<int>> runs;
-  for (const int cpu : cpus) {
-    if (runs.empty() || runs.back().back() + 1 != cpu) runs.emplace_back();
-    runs.back().push_back(cpu);
-  }
-  return runs;
-}
-
-/// Part `at` of `count` of each run; nothing if a run is shorter than `count`, so that all parts are alike.
-std::vector<int> share_of(const std::vector<std::vector<int>>& runs, std::size_t at, std::size_t count) {
-  std::vector<int> own;
-  for (const std::vector<int>& run : runs) {
-    if (run.size() < count) return {};
-    for (std::size_t i = at * run.size() / count; i < (at + 1) * run.size() / count; ++i) own.push_back(run[i]);
-  }
-  return own;
-}
-
 }  // namespace
 
 RankLocation location_at(int host, const Topology& topology, int device) {
@@ -173,22 +153,6 @@ std::string cpus_near(const Topology& topology, int device) {
   if (topology.allowed_cpus.empty()) return near;
   const std::string usable = common_cpus(near, topology.allowed_cpus);
   return usable.empty() ? topology.allowed_cpus : usable;
-}
-
-std::vector<std::string> shared_cpus(const Topology& topology, std::span<const int> devices) {
-  std::map<std::string, std::vector<std::size_t>> together;
-  for (std::size_t rank = 0; rank < devices.size(); ++rank)
-    together[cpus_near(topology, devices[rank])].push_back(rank);
-  std::vector<std::string> lists(devices.size());
-  for (const auto& [near, ranks] : together) {
-    const std::vector<int> cpus = cpus_of_list(near);
-    for (std::size_t at = 0; at < ranks.size(); ++at) {
-      std::vector<int> own = share_of(runs_in(cpus), at, ranks.size());
-      if (own.empty()) own = share_of({cpus}, at, ranks.size());
-      lists[ranks[at]] = own.empty() ? near : list_of_cpus(own);
-    }
-  }
-  return lists;
 }
 
 }  // namespace tutti::topology

@@ -45,8 +45,4 @@ RankChannels channels_of(const Topology& topology, std::span<const int> devices)
 /// CPUs of the NUMA node next to `device` that this process may use; all CPUs that it may use if there is no such node.
 std::string cpus_near(const Topology& topology, int device);
 
-/// As cpus_near, for each rank of a host, divided among the ranks near the same node: no two ranks share a CPU, unless
-/// there are fewer CPUs than ranks.
-std::vector<std::string> shared_cpus(const Topology& topology, std::span<const int> devices);
-
 }  // namespace tutti::topology

@@ -224,10 +224,6 @@ Topology only_gpus(const SmiMatrix& matrix) {
 
 }  // namespace
 
-bool looks_like_smi(std::string_view text) {
-  return read_smi_text(text.substr(0, 1 << 20)) ? true : false;
-}
-
 Result<Topology> read_smi(std::string_view text) {
   auto matrices = TUTTI_TRY(read_smi_text(text));
   const SmiMatrix* paths = nullptr;
