@@ -10,17 +10,13 @@
 #include <vector>
 
 #include "base/markup.h"
-#include "formats/msccl.h"
+#include "formats/plan_file.h"
 #include "formats/source.h"
 #include "plan/jobs.h"
 #include "plan/lower.h"
 
 namespace tutti::formats {
 namespace {
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 constexpr std::string_view coll_of(Collective collective) {
   switch (collective) {

@@ -1,4 +1,4 @@
-// Writes MSCCL XML, as formats/msccl.h reads it.
+// Writes MSCCL XML, as formats/plan_file.h reads it.
 #pragma once
 
 #include <string>

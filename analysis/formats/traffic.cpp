@@ -12,10 +12,6 @@
 namespace tutti::formats {
 namespace {
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 using Messages = std::map<std::pair<int, Rank>, std::vector<Ref>>;  // by step and peer
 
 class Graph {

@@ -13,10 +13,6 @@
 namespace tutti::formats {
 namespace {
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// What each instruction waits for: the previous one in its channel, and those that it names.
 std::vector<std::vector<int>> waits(const ChannelProgram& program) {
   std::vector<std::vector<int>> before(program.instructions.size());

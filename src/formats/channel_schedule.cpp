@@ -19,10 +19,6 @@ namespace {
 
 constexpr int none = -1;
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// The content of a cell from one write to the next.
 struct Value {
   Cell cell = 0;

@@ -4,12 +4,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "formats/source.h"
+
 namespace tutti::formats {
 namespace {
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Edges, grouped by their start.
 class Graph {

@@ -17,15 +17,6 @@
 namespace tutti::formats {
 namespace {
 
-constexpr std::pair<std::string_view, Collective> collectives[] = {
-    {"allreduce", Collective::all_reduce},
-    {"allgather", Collective::all_gather},
-    {"reduce_scatter", Collective::reduce_scatter},
-    {"reducescatter", Collective::reduce_scatter},
-    {"reduce", Collective::reduce},
-    {"broadcast", Collective::broadcast},
-    {"alltoall", Collective::all_to_all},
-};
 constexpr std::string_view types[] = {"s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re", "nop"};
 constexpr int text_shown_max = 40;
 

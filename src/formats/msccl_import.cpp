@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "formats/msccl.h"
 #include "formats/msccl_file.h"
+#include "formats/plan_file.h"
 #include "formats/source.h"
 
 namespace tutti::formats {
@@ -19,10 +19,6 @@ constexpr int copies = -1;  // channel of a place: not a thread block, but the c
 std::string where(const FilePosition& place) {
   if (place.channel == copies) return fmt::format("line {}, gpu {}, copy {}", place.line, place.rank, place.step);
   return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.channel, place.step);
-}
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
 }
 
 class Import {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "formats/json.h"
-#include "formats/mscclpp.h"
 #include "formats/mscclpp_import.h"
 #include "formats/mscclpp_names.h"
+#include "formats/plan_file.h"
 #include "formats/source.h"
 
 namespace tutti::formats {
@@ -23,10 +23,6 @@ constexpr int shown_max = 40;
 
 std::string where(const FilePosition& place) {
   return fmt::format("gpus[{}].threadblocks[{}].ops[{}]", place.rank, place.channel, place.step);
-}
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
 }
 
 }  // namespace

@@ -1,22 +1,10 @@
-// Names in MSCCL++ plans: collectives, operations, and features that schedules here cannot express.
+// Names in MSCCL++ plans: operations, and features that schedules here cannot express.
 #pragma once
 
 #include <string_view>
 #include <utility>
 
-#include "plan/types.h"
-
 namespace tutti::formats::mscclpp {
-
-inline constexpr std::pair<std::string_view, Collective> collectives[] = {
-    {"allreduce", Collective::all_reduce},
-    {"allgather", Collective::all_gather},
-    {"reducescatter", Collective::reduce_scatter},
-    {"reduce_scatter", Collective::reduce_scatter},
-    {"reduce", Collective::reduce},
-    {"broadcast", Collective::broadcast},
-    {"alltoall", Collective::all_to_all},
-};
 
 struct Kind {
   std::string_view name;

@@ -1,8 +1,6 @@
 // Recognises the format of a plan file.
 #include "formats/plan_file.h"
 
-#include "formats/msccl.h"
-#include "formats/mscclpp.h"
 #include "formats/source.h"
 
 namespace tutti::formats {

@@ -1,7 +1,7 @@
 // Any bytes as MSCCL XML.
 #include "algorithms/algorithm.h"
 #include "analysis/formats/msccl_export.h"
-#include "formats/msccl.h"
+#include "formats/plan_file.h"
 #include "fuzz/entry.h"
 #include "fuzz/judge.h"
 #include "support/sample_plans.h"

@@ -1,5 +1,5 @@
 // Any bytes as MSCCL++ JSON.
-#include "formats/mscclpp.h"
+#include "formats/plan_file.h"
 #include "fuzz/entry.h"
 #include "fuzz/judge.h"
 #include "support/sample_plans.h"

@@ -5,7 +5,7 @@
 #include "algorithms/algorithm.h"
 #include "analysis/formats/msccl_export.h"
 #include "base/file.h"
-#include "formats/msccl.h"
+#include "formats/plan_file.h"
 #include "support/call.h"
 #include "support/folder.h"
 #include "support/launch_ranks.h"

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "formats/msccl.h"
-#include "formats/mscclpp.h"
+#include "formats/plan_file.h"
 #include "formats/source.h"
 #include "support/edited.h"
 #include "support/sample_plans.h"

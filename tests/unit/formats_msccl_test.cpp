@@ -9,7 +9,7 @@
 
 #include "analysis/formats/msccl_export.h"
 #include "analysis/proof/check.h"
-#include "formats/msccl.h"
+#include "formats/plan_file.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "support/results.h"

@@ -8,7 +8,7 @@
 #include "analysis/formats/goal.h"
 #include "analysis/formats/msccl_export.h"
 #include "analysis/formats/table.h"
-#include "formats/msccl.h"
+#include "formats/plan_file.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/source.h"
 
