@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/fixed_text.h"
-#include "place/pair_rates.h"
 #include "place/rails.h"
 #include "topology/graph/cpus.h"
+#include "topology/graph/path.h"
 #include "topology/search/placement.h"
 #include "topology/sources/cpus_near.h"
 
@@ -132,6 +133,25 @@ Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const JobLoca
       host.entry_ranks.push_back(host.orders[0][static_cast<std::size_t>(entry_rank)]);
   }
   return rings_through(hosts);
+}
+
+/// MB/s from each rank to each other along the path between their devices, by from · ranks + to; 0: unknown, or the
+/// same device. `devices`: by rank, ids; -1: none. Empty where they tell nothing: all pairs are alike, some rank has no
+/// device, or there are more ranks than pairs are of use for.
+std::vector<std::uint32_t> pair_rates(const topology::Topology& machine, std::span<const int> devices) {
+  constexpr double most_gbps = 1e5;
+  if (devices.size() < 3 || devices.size() > paired_ranks_max || std::ranges::find(devices, -1) != devices.end())
+    return {};
+  std::vector<std::uint32_t> rates;
+  std::set<std::uint32_t> kinds;
+  for (const int from : devices)
+    for (const int to : devices) {
+      const double gbps = from == to ? 0 : std::clamp(topology::path(machine, from, to).gbps, 0.0, most_gbps);
+      rates.push_back(static_cast<std::uint32_t>(1000 * gbps));
+      if (from != to) kinds.insert(rates.back());
+    }
+  const bool shared = std::set(devices.begin(), devices.end()).size() < devices.size();
+  return kinds.size() > 1 || (shared && !kinds.empty()) ? rates : std::vector<std::uint32_t>{};
 }
 
 /// The ranks of one host in the order in which a ring of the job passes them; by number if it has none.

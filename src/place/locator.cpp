@@ -2,14 +2,66 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "place/job_file.h"
 #include "place/locations.h"
-#include "place/machine_text.h"
-#include "place/ring_file.h"
 #include "topology/sources/detect.h"
+#include "topology/sources/nccl_xml.h"
+#include "topology/sources/read.h"
+#include "topology/sources/write.h"
 
 namespace tutti {
+
+namespace {
+
+constexpr int ring_pattern = 4;  // as NCCL numbers them
+
+/// Of TUTTI_GRAPH_FILE: the channels of the first ring in the file, each once: which of a host's ranks, counted from 0,
+/// follow each other. NCCL names GPUs; the n-th rank of a host counts as its GPU n. Errors: system (cannot be read),
+/// invalid_argument (no such file, no ring, a channel that does not name every number from 0 on once, channels of
+/// different lengths).
+Result<std::vector<std::vector<int>>> read_rings(const std::string& path) {
+  auto text = TUTTI_TRY(read_file(path));
+  auto graphs = TUTTI_TRY(topology::read_graphs(text));
+  const auto graph = std::ranges::find(graphs, ring_pattern, &topology::Graph::pattern);
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_argument, .what = std::move(what)}; };
+  if (graph == graphs.end() || graph->channels.empty()) return refused("it has no ring (a <graph> of pattern 4)");
+  const std::size_t gpus = graph->channels[0].gpus.size();
+  std::vector<std::vector<int>> rings;
+  for (std::size_t at = 0; at < graph->channels.size(); ++at) {
+    std::vector<int> sorted = graph->channels[at].gpus;
+    std::ranges::sort(sorted);
+    for (std::size_t i = 0; i < gpus; ++i)
+      if (sorted.size() != gpus || sorted[i] != static_cast<int>(i))
+        return refused(fmt::format("channel {} of its ring does not name each of {} GPUs, from 0 on, once", at, gpus));
+    // NCCL writes channels twice that have twice the links.
+    if (std::ranges::find(rings, graph->channels[at].gpus) == rings.end()) rings.push_back(graph->channels[at].gpus);
+  }
+  return rings;
+}
+
+/// Errors: system.
+Result<void> write_rings(const std::string& path, const std::vector<std::vector<int>>& rings) {
+  topology::Graph graph{.pattern = ring_pattern, .same_channels = true, .intra_kind = "SYS", .inter_kind = "SYS"};
+  for (const auto& ring : rings) graph.channels.push_back({.gpus = ring});
+  return write_file(path, topology::write_graphs({&graph, 1}));
+}
+
+}  // namespace
+
+std::string machine_text(const topology::Topology& machine) {
+  topology::Topology alike = machine;
+  for (topology::Device& device : alike.devices) device.gbps = std::max(device.gbps, device.gbps_max);
+  return topology::write_hwloc(alike);
+}
+
+Result<SharedMachine> read_machine_text(std::string_view text) {
+  auto machine = topology::read(text, "another host");
+  if (!machine) return Error{.code = Code::remote, .what = "not a machine: " + machine.error().text()};
+  return std::make_shared<const topology::Topology>(*std::move(machine));
+}
 
 Locator::Locator(Files files, bool live) : files_(std::move(files)), live_(live) {}
 Locator::~Locator() = default;

@@ -36,11 +36,19 @@ struct ReportedLocation {
 /// A machine that any number of communicators look at; null: nothing is known.
 using SharedMachine = std::shared_ptr<const topology::Topology>;
 
+/// A machine as ranks of different hosts tell each other of it. Equal on machines that are alike: without what only
+/// this process sees (the CPUs that it may use), what changes from hour to hour (a link that sleeps), and what names a
+/// single machine.
+std::string machine_text(const topology::Topology& machine);
+
+/// As another host has told of it. Errors: remote (the text is not a machine).
+Result<SharedMachine> read_machine_text(std::string_view text);
+
 /// What a process finds out for one of its ranks.
 struct LocatedRank {
   ReportedLocation location;
   SharedMachine machine;                    ///< in which the location is
-  std::shared_ptr<const std::string> text;  ///< the same machine for other hosts (machine_text.h); null: none
+  std::shared_ptr<const std::string> text;  ///< the same machine for other hosts (machine_text); null: none
 };
 
 /// What rank 0 has been told of a job, by rank.

@@ -11,9 +11,6 @@
 #include "base/system.h"
 #include "exec/reduce.h"
 #include "transport/segment.h"
-#include "tune/measure_loops.h"
-#include "tune/measure_pulls.h"
-#include "tune/measure_sockets.h"
 #include "tune/sampler.h"
 
 namespace tutti {

@@ -21,4 +21,17 @@ std::optional<MeasuredNumbers> measure(const cpu_set_t& cpus);
 /// core.
 std::optional<double> measure_hop(const cpu_set_t& cpus);
 
+// Its parts.
+
+class Sampler;
+/// Sets the rates of every class of pass, by footprint and loop. Unfinished if the sampler was disturbed.
+void measure_loops(Sampler& sampler, LoopRates& rates);
+/// Sets the numbers of pulls, measured on ordinary memory of this process. Leaves them as they are if the system does
+/// not permit pulls or has no memory for them; they are unfinished if the sampler was disturbed.
+void measure_pulls(Sampler& sampler, Machine& machine);
+/// Sets Machine::wire, measured on a connection over the loopback interface, in a few milliseconds. A real network adds
+/// its own time to a message and bounds its speed, which is known only where there is one. Leaves the numbers as they
+/// are if there is no such interface; they are unfinished if the sampler was disturbed.
+void measure_sockets(Sampler& sampler, Machine& machine);
+
 }  // namespace tutti

@@ -1,10 +1,11 @@
-#include "tune/measure_loops.h"
-
+// Measures which loop is the fastest for which pass.
 #include <algorithm>
 #include <array>
 #include <limits>
 
 #include "exec/reduce.h"
+#include "tune/measure.h"
+#include "tune/sampler.h"
 
 namespace tutti {
 namespace {

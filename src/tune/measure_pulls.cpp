@@ -1,5 +1,4 @@
-#include "tune/measure_pulls.h"
-
+// Measures how fast memory of another process is copied (CMA).
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +8,8 @@
 
 #include "exec/pull.h"
 #include "exec/reduce.h"
+#include "tune/measure.h"
+#include "tune/sampler.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,4 @@
-#include "tune/measure_sockets.h"
-
+// Measures what a message over TCP costs this machine: system calls, copies, and the way through the network stack.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +15,8 @@
 
 #include "base/descriptors.h"
 #include "base/unique_fd.h"
+#include "tune/measure.h"
+#include "tune/sampler.h"
 
 namespace tutti {
 namespace {

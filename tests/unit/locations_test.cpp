@@ -10,7 +10,7 @@
 #include "base/fixed_text.h"
 #include "place/job_file.h"
 #include "place/locations.h"
-#include "place/machine_text.h"
+#include "place/locator.h"
 #include "topology/sources/read.h"
 
 namespace tutti {

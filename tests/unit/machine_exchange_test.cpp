@@ -7,7 +7,7 @@
 
 #include "base/fixed_text.h"
 #include "init/phases/machine_exchange.h"
-#include "place/machine_text.h"
+#include "place/locator.h"
 #include "topology/sources/read.h"
 
 namespace tutti {

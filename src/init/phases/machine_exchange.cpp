@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "place/machine_text.h"
+#include "place/locator.h"
 
 namespace tutti {
 namespace {
