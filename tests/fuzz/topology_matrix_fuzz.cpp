@@ -3,7 +3,6 @@
 #include "fuzz/entry.h"
 #include "fuzz/topology_use.h"
 #include "topology/sources/read.h"
-#include "topology/sources/smi_matrix.h"
 
 using namespace tutti;
 

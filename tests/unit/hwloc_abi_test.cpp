@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "topology/sources/hwloc_abi.h"
+#include "topology/sources/hwloc_library.h"
 
 namespace tutti::topology::hwloc {
 namespace {
@@ -39,17 +39,18 @@ struct Alike<OursResult(Ours...), TheirsResult(Theirs...)> {
   }();
 };
 
-#define SAME_FUNCTION(ours, theirs) static_assert(Alike<ours, decltype(theirs)>::value)
-SAME_FUNCTION(TopologyInit, ::hwloc_topology_init);
-SAME_FUNCTION(TopologyDestroy, ::hwloc_topology_destroy);
-SAME_FUNCTION(TopologySetFlags, ::hwloc_topology_set_flags);
-SAME_FUNCTION(TopologySetIoTypesFilter, ::hwloc_topology_set_io_types_filter);
-SAME_FUNCTION(TopologySetSynthetic, ::hwloc_topology_set_synthetic);
-SAME_FUNCTION(TopologyLoad, ::hwloc_topology_load);
-SAME_FUNCTION(TopologyExportXmlbuffer, ::hwloc_topology_export_xmlbuffer);
-SAME_FUNCTION(FreeXmlbuffer, ::hwloc_free_xmlbuffer);
-SAME_FUNCTION(TypeSscanf, ::hwloc_type_sscanf);
-SAME_FUNCTION(ObjTypeIsCache, ::hwloc_obj_type_is_cache);
+#define SAME_FUNCTION(name) \
+  static_assert(Alike<std::remove_pointer_t<decltype(HwlocLibrary::name)>, decltype(::hwloc_##name)>::value)
+SAME_FUNCTION(topology_init);
+SAME_FUNCTION(topology_destroy);
+SAME_FUNCTION(topology_set_flags);
+SAME_FUNCTION(topology_set_io_types_filter);
+SAME_FUNCTION(topology_set_synthetic);
+SAME_FUNCTION(topology_load);
+SAME_FUNCTION(topology_export_xmlbuffer);
+SAME_FUNCTION(free_xmlbuffer);
+SAME_FUNCTION(type_sscanf);
+SAME_FUNCTION(obj_type_is_cache);
 
 TEST(HwlocAbi, IsThatOfTheHeader) {}  // this file compiles
 

@@ -1,5 +1,5 @@
 // Which descriptions of synthetic machines access hwloc, and what is said of the others.
-#include "topology/sources/hwloc_synthetic.h"
+#include "topology/sources/hwloc_library.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,6 @@
 #include "topology/graph/path.h"
 #include "topology/search/search.h"
 #include "topology/search/warnings.h"
-#include "topology/sources/hwloc_xml.h"
 #include "topology/sources/nccl_xml.h"
 #include "topology/sources/read.h"
 #include "topology/sources/write.h"

@@ -16,7 +16,6 @@
 #include "topology/search/placement.h"
 #include "topology/search/search.h"
 #include "topology/search/warnings.h"
-#include "topology/sources/hwloc_xml.h"
 #include "topology/sources/nccl_xml.h"
 #include "topology/sources/read.h"
 #include "topology/sources/write.h"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "topology/graph/cpus.h"
 #include "topology/sources/sysfs_files.h"
 
@@ -32,7 +33,7 @@ std::vector<int> cpus_of_cache(int cpu, const std::string& root) {
   const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/cache", root, cpu);
   std::string shared;
   int last = 0;
-  for (const std::string& entry : entries(folder)) {
+  for (const std::string& entry : names_in(folder)) {
     const std::string cache = folder + "/" + entry;
     const int level = number_of(cache + "/level", 0);
     if (level <= last || line_of(cache + "/type") == "Instruction") continue;
@@ -45,7 +46,7 @@ std::vector<int> cpus_of_cache(int cpu, const std::string& root) {
 std::vector<std::pair<int, std::vector<int>>> nodes_of_machine(const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node";
   std::vector<std::pair<int, std::vector<int>>> nodes;
-  for (const std::string& entry : entries(folder)) {
+  for (const std::string& entry : names_in(folder)) {
     int number = -1;
     if (!entry.starts_with("node")) continue;
     std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);

@@ -1,5 +1,4 @@
-#include "topology/sources/hwloc_synthetic.h"
-
+// Checks descriptions of synthetic machines before hwloc reads them.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -7,6 +6,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "topology/sources/hwloc_library.h"
 
 namespace tutti::topology {
 namespace {

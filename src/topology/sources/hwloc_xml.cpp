@@ -1,5 +1,4 @@
-#include "topology/sources/hwloc_xml.h"
-
+// Reads machines exported by hwloc.
 #include <fmt/format.h>
 #include <cmath>
 
@@ -12,6 +11,7 @@
 #include "topology/graph/rates.h"
 #include "topology/sources/fabric.h"
 #include "topology/sources/memory_nodes.h"
+#include "topology/sources/read.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {

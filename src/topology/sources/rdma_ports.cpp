@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/file.h"
 #include "topology/sources/sysfs_files.h"
 
 namespace tutti::topology {
@@ -20,7 +21,7 @@ std::string state_of(const std::string& line) {
 
 std::vector<RdmaPort::Gid> gids_of(const std::string& folder) {
   std::vector<RdmaPort::Gid> gids;
-  for (const std::string& name : entries(folder + "/gids")) {
+  for (const std::string& name : names_in(folder + "/gids")) {
     const std::string address = line_of(folder + "/gids/" + name);
     if (!is_set(address)) continue;
     gids.push_back(
@@ -35,8 +36,8 @@ std::vector<RdmaPort::Gid> gids_of(const std::string& folder) {
 std::vector<RdmaPort> rdma_ports(const std::string& root) {
   const std::string devices = root + "/sys/class/infiniband";
   std::vector<RdmaPort> ports;
-  for (const std::string& device : entries(devices))
-    for (const std::string& number : entries(devices + "/" + device + "/ports")) {
+  for (const std::string& device : names_in(devices))
+    for (const std::string& number : names_in(devices + "/" + device + "/ports")) {
       const std::string folder = devices + "/" + device + "/ports/" + number;
       ports.push_back({.device = device,
                        .number = std::atoi(number.c_str()),

@@ -4,9 +4,7 @@
 
 #include "base/file.h"
 #include "topology/sources/hwloc_source.h"
-#include "topology/sources/hwloc_xml.h"
 #include "topology/sources/nccl_xml.h"
-#include "topology/sources/smi_matrix.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {

@@ -1,5 +1,4 @@
-#include "topology/sources/smi_matrix.h"
-
+// Derives a machine from a matrix of `nvidia-smi topo -m`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "topology/graph/path.h"
 #include "topology/graph/rates.h"
 #include "topology/sources/fabric.h"
+#include "topology/sources/read.h"
 #include "topology/sources/smi_text.h"
 
 namespace tutti::topology {

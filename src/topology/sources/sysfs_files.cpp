@@ -6,10 +6,6 @@
 
 namespace tutti::topology {
 
-std::vector<std::string> entries(const std::string& folder) {
-  return names_in(folder);
-}
-
 std::string line_of(const std::string& path) {
   const auto text = read_file(path);
   return text ? text->substr(0, text->find('\n')) : std::string();

@@ -96,7 +96,7 @@ void Walker::node(int number, const std::string& cpus) {
 
 void Walker::nodes() {
   const std::string folder = sys_ + "/devices/system/node";
-  for (const std::string& entry : entries(folder)) {
+  for (const std::string& entry : names_in(folder)) {
     int number = -1;
     if (!entry.starts_with("node")) continue;
     std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
@@ -139,7 +139,7 @@ void Walker::rate(Device& device, const std::string& folder) {
 int Walker::nearest_with_cpus(int numa) const {
   const std::string folder = sys_ + "/devices/system/node";
   std::vector<int> numbers;  // of nodes, in the order of a row of distances
-  for (const std::string& entry : entries(folder)) {
+  for (const std::string& entry : names_in(folder)) {
     int number = -1;
     if (entry.starts_with("node")) std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
     if (number >= 0) numbers.push_back(number);
@@ -162,7 +162,7 @@ int Walker::nearest_with_cpus(int numa) const {
 
 void Walker::name_nic(Device& device, const std::string& folder) {
   for (const char* kind : {"/infiniband", "/net"})
-    for (const std::string& called : entries(folder + kind)) {
+    for (const std::string& called : names_in(folder + kind)) {
       if (device.kind == DeviceKind::nic && device.name != device.bus_id) return;
       device.kind = DeviceKind::nic;
       device.name = called;
@@ -230,7 +230,7 @@ void Walker::isolation(Device& device, const std::string& group) const {
 void Walker::functions() {
   const std::string folder = sys_ + "/bus/pci/devices";
   int dangling = 0;
-  for (const std::string& entry : entries(folder)) {
+  for (const std::string& entry : names_in(folder)) {
     const auto bus_id = bus_id_of(entry);
     const std::string real = real_path(folder + "/" + entry);
     dangling += real.empty() ? 1 : 0;
@@ -243,14 +243,14 @@ void Walker::functions() {
         device.pci_class == 0 ? DeviceKind::function : kind_of(device.pci_class, device.vendor, device.product);
     name_nic(device, real);
     if (device.kind == DeviceKind::function)  // virtio: the net device is one folder deeper
-      for (const std::string& inside : entries(real))
+      for (const std::string& inside : names_in(real))
         if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
     if (device.kind != DeviceKind::gpu && device.kind != DeviceKind::nic && device.kind != DeviceKind::nvswitch)
       continue;
     if (!is_usable(device, real)) continue;
     if (device.kind == DeviceKind::gpu) device.name.clear();
     if (device.kind == DeviceKind::nic && device.name == *bus_id)
-      for (const std::string& inside : entries(real))
+      for (const std::string& inside : names_in(real))
         if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
     device.numa = nearest_with_cpus(number_of(real + "/numa_node", -1));
     rate(device, real);
