@@ -5,14 +5,6 @@
 namespace tutti {
 namespace {
 
-LegsOf legs_of(int ranks, int radix) {
-  return [ranks, radix](int distance, std::vector<Leg>& legs) {
-    for (int step = 0, digit = 1; digit < ranks; ++step, digit *= radix)
-      if (const int value = distance / digit % radix; value > 0)
-        legs.push_back({.step = step, .distance = value * digit});
-  };
-}
-
 /// Bruck: in each step a block travels one digit of its distance, written in the radix.
 ///
 ///   steps ceil(log_r n)   messages per rank and step at most r-1
@@ -22,12 +14,12 @@ LegsOf legs_of(int ranks, int radix) {
 /// Blocks wait where they arrive, so nothing is rotated before or after.
 /// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
 /// message-passing systems", IEEE TPDS 1997.
-Schedule build(const Shape& shape, int radix) {
-  return relay(shape, legs_of(shape.ranks, radix));
-}
-
-int items(const Shape& shape, int radix) {
-  return relay_items(shape.ranks, legs_of(shape.ranks, radix));
+LegsOf legs_of(int ranks, int radix) {
+  return [ranks, radix](int distance, std::vector<Leg>& legs) {
+    for (int step = 0, digit = 1; digit < ranks; ++step, digit *= radix)
+      if (const int value = distance / digit % radix; value > 0)
+        legs.push_back({.step = step, .distance = value * digit});
+  };
 }
 
 constexpr int radices[] = {2, 4, 3};
@@ -37,8 +29,8 @@ constexpr int radices[] = {2, 4, 3};
 /// Other ranks' blocks wait in scratch.
 const Family algorithm::bruck_all_to_all{.name = "bruck_all_to_all",
                                          .supports = supports_any_of<Collective::all_to_all>,
-                                         .build = build,
-                                         .items = items,
+                                         .build = build_relay<legs_of>,
+                                         .items = items_of_relay<legs_of>,
                                          .classes = Classes::one,
                                          .parameter = "radix",
                                          .values = radices};

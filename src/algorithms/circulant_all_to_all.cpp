@@ -6,7 +6,15 @@
 namespace tutti {
 namespace {
 
-LegsOf legs_of(int ranks) {
+/// Circulant all-to-all: in each step, every block that still has at least `skip` to travel moves `skip` ranks.
+///
+///   steps ceil(log2 n)   one message per rank and step   any n ≥ 2   scratch below n blocks
+///   sent per rank at most n/2 blocks in each step
+///
+/// Unlike Bruck's algorithm it sends long messages over long distances first, and never more than half of the blocks in
+/// a step.
+/// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024.
+LegsOf legs_of(int ranks, int) {
   return [skips = circulant_skips(ranks)](int distance, std::vector<Leg>& legs) {
     for (std::size_t i = 1; i < skips.size(); ++i) {
       if (distance < skips[i]) continue;
@@ -16,29 +24,13 @@ LegsOf legs_of(int ranks) {
   };
 }
 
-/// Circulant all-to-all: in each step, every block that still has at least `skip` to travel moves `skip` ranks.
-///
-///   steps ceil(log2 n)   one message per rank and step   any n ≥ 2   scratch below n blocks
-///   sent per rank at most n/2 blocks in each step
-///
-/// Unlike Bruck's algorithm it sends long messages over long distances first, and never more than half of the blocks in
-/// a step.
-/// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024.
-Schedule build(const Shape& shape, int) {
-  return relay(shape, legs_of(shape.ranks));
-}
-
-int items(const Shape& shape, int) {
-  return relay_items(shape.ranks, legs_of(shape.ranks));
-}
-
 }  // namespace
 
 /// Other ranks' blocks wait in scratch.
 const Family algorithm::circulant_all_to_all{.name = "circulant_all_to_all",
                                              .supports = supports_any_of<Collective::all_to_all>,
-                                             .build = build,
-                                             .items = items,
+                                             .build = build_relay<legs_of>,
+                                             .items = items_of_relay<legs_of>,
                                              .classes = Classes::one};
 
 }  // namespace tutti

@@ -24,4 +24,14 @@ Schedule relay(const Shape& shape, const LegsOf& legs_of);
 /// The number of blocks in its largest message.
 int relay_items(int ranks, const LegsOf& legs_of);
 
+/// `build` and `items` of a family, by the legs of its members.
+template <LegsOf (*legs_of)(int ranks, int parameter)>
+Schedule build_relay(const Shape& shape, int parameter) {
+  return relay(shape, legs_of(shape.ranks, parameter));
+}
+template <LegsOf (*legs_of)(int ranks, int parameter)>
+int items_of_relay(const Shape& shape, int parameter) {
+  return relay_items(shape.ranks, legs_of(shape.ranks, parameter));
+}
+
 }  // namespace tutti

@@ -40,10 +40,6 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(par
   }
 }
 
-int Tree::height() const {
-  return std::ranges::max(depths_);
-}
-
 std::vector<int> Tree::children(int v) const {
   std::vector<int> all;
   for (int child = 0; child < size(); ++child)

@@ -1,6 +1,7 @@
 // The common part of broadcasts and reduces: how the chunks of one rank reach all other ranks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -21,7 +22,7 @@ class Tree {
   int size() const { return static_cast<int>(parents_.size()); }
   int parent(int v) const { return parents_[static_cast<std::size_t>(v)]; }
   int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
-  int height() const;                                                      ///< the greatest depth
+  int height() const { return std::ranges::max(depths_); }                 ///< the greatest depth
   std::vector<int> children(int v) const;
   std::vector<int> sizes() const;  ///< by rank: how many ranks its subtree has
   /// All nodes with a parent, or, unless `v` is none, those whose edge to the parent is an edge of `v`.

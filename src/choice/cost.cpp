@@ -59,10 +59,6 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
   }
 }
 
-std::size_t Cost::bytes_moved(std::size_t group_bytes) const {
-  return use_.bytes_moved(group_bytes);
-}
-
 double Cost::us(std::size_t group_bytes, double bound_us) {
   price(group_bytes);
   enter();

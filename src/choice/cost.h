@@ -28,7 +28,7 @@ class Cost {
   double us(std::size_t group_bytes, double bound_us = std::numeric_limits<double>::infinity());
 
   /// Bytes that the busiest rank takes from others and gives to others, for groups of `group_bytes`.
-  std::size_t bytes_moved(std::size_t group_bytes) const;
+  std::size_t bytes_moved(std::size_t group_bytes) const { return use_.bytes_moved(group_bytes); }
 
  private:
   struct Channel {

@@ -13,10 +13,6 @@ MemoryUse::MemoryUse(Access how, int rank_count, const Machine& machine, const C
       crowd(std::ceil(static_cast<double>(ranks) / std::max(std::min(conditions.cores, ranks), 1))),
       streamed_bytes(machine.far.streamed_bytes()) {}
 
-std::size_t MemoryUse::bytes_moved(std::size_t group_bytes) const {
-  return static_cast<std::size_t>(moved_groups * static_cast<double>(group_bytes));
-}
-
 CallCosts MemoryUse::costs(std::size_t group_bytes, const Machine& machine, const Conditions& conditions) const {
   Split split(group_bytes, 1, parts);
   if (access == Access::slots) split.tile(conditions.slot_bytes, items_max);

@@ -44,7 +44,9 @@ struct MemoryUse {
   double pulling = 0;       ///< share of the ranks that pull
 
   /// Bytes that the busiest rank takes from others and gives to others.
-  std::size_t bytes_moved(std::size_t group_bytes) const;
+  std::size_t bytes_moved(std::size_t group_bytes) const {
+    return static_cast<std::size_t>(moved_groups * static_cast<double>(group_bytes));
+  }
   CallCosts costs(std::size_t group_bytes, const Machine& machine, const Conditions& conditions) const;
 };
 

@@ -99,10 +99,6 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
     use_.items_max = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
 }
 
-std::size_t StepCost::bytes_moved(std::size_t group_bytes) const {
-  return use_.bytes_moved(group_bytes);
-}
-
 /// As Cost::price.
 void StepCost::price(std::size_t group_bytes) {
   call_ = use_.costs(group_bytes, machine_, conditions_);
@@ -117,11 +113,6 @@ double StepCost::entry_us() const {
   if (use_.access != Access::in_line) us += machine_.setup_us;
   us = use_.crowd * us + turns_us();
   return waits ? us + machine_.hop_us + use_.crowd * machine_.line_us * (use_.ranks - 1) : us;
-}
-
-/// Of the ranks of a core, each but the last gives the core to the next one.
-double StepCost::turns_us() const {
-  return (use_.crowd - 1) * machine_.switch_us;
 }
 
 double StepCost::send_us(const StepWork& work) const {

@@ -27,7 +27,7 @@ class StepCost {
   /// As Cost::us.
   double us(std::size_t group_bytes, double bound_us = std::numeric_limits<double>::infinity());
   /// As Cost::bytes_moved.
-  std::size_t bytes_moved(std::size_t group_bytes) const;
+  std::size_t bytes_moved(std::size_t group_bytes) const { return use_.bytes_moved(group_bytes); }
   int steps() const { return steps_; }
 
  private:
@@ -47,7 +47,8 @@ class StepCost {
   void watch(const Algorithm& algorithm, const Shape& shape);
   void price(std::size_t group_bytes);
   double entry_us() const;
-  double turns_us() const;
+  /// Of the ranks of a core, each but the last gives the core to the next one.
+  double turns_us() const { return (use_.crowd - 1) * machine_.switch_us; }
   double send_us(const StepWork& work) const;
   double receive_us(const StepWork& work, std::size_t kind) const;
   void step();

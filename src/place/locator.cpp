@@ -63,9 +63,6 @@ Result<SharedMachine> read_machine_text(std::string_view text) {
   return std::make_shared<const topology::Topology>(*std::move(machine));
 }
 
-Locator::Locator(Files files, bool live) : files_(std::move(files)), live_(live) {}
-Locator::~Locator() = default;
-
 Result<HostGroups> Locator::groups() const {
   return files_.groups.empty() ? files_.groups_of_slurm : host_groups(files_.groups);
 }

@@ -74,8 +74,7 @@ class Locator {
     HostGroups groups_of_slurm;  ///< used if it is empty
   };
   /// Not `live`: this machine is not looked at, as if nothing were known of it.
-  explicit Locator(Files files = {}, bool live = true);
-  ~Locator();
+  explicit Locator(Files files = {}, bool live = true) : files_(std::move(files)), live_(live) {}
   Locator(const Locator&) = delete;
   Locator& operator=(const Locator&) = delete;
 

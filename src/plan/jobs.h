@@ -9,7 +9,6 @@
 
 #include "base/limits.h"
 #include "plan/cells.h"
-#include "plan/contributions.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 

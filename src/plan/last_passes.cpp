@@ -17,10 +17,6 @@ void LastPasses::runs(int pass, const Action& action) {
   for (std::size_t i = 0; i < action.destinations; ++i) writes(pass, action.first + action.sources + i);
 }
 
-void LastPasses::writes(int pass, std::size_t place) {
-  touched_[numbers_.memory(place)] = written_[numbers_.memory(place)] = made_[numbers_.name(place)] = pass;
-}
-
 int LastPasses::maker_of(const Plan& plan, const Action& copy) const {
   if (copy.destinations != 1 || plan.sources(copy)[0].where == Where::slot) return none;
   const std::size_t wanted = copy.first, stored = copy.first + copy.sources;

@@ -20,7 +20,9 @@ class LastPasses {
   /// `pass`, which stays, reads and writes what `action` names.
   void runs(int pass, const Action& action);
   /// `pass` writes a place of its own or of a copy that was merged with it.
-  void writes(int pass, std::size_t place);
+  void writes(int pass, std::size_t place) {
+    touched_[numbers_.memory(place)] = written_[numbers_.memory(place)] = made_[numbers_.name(place)] = pass;
+  }
 
   /// The pass to merge with, or none: the last pass that wrote the source of `copy`, if no action in between conflicts
   /// with the copy. For accesses other than slots, also another copy of the same source. A pass in between conflicts if

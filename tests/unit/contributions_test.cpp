@@ -1,5 +1,5 @@
 // Of how many ranks' inputs blocks are sums, before and after each step.
-#include "plan/contributions.h"
+#include "plan/cells.h"
 
 #include <gtest/gtest.h>
 

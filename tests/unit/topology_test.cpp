@@ -45,7 +45,7 @@ TEST(Cpus, ListsAndMasks) {
   EXPECT_EQ(cpus_of_list("7-8,0-2,5,1"), (std::vector<int>{0, 1, 2, 5, 7, 8}));
   EXPECT_EQ(cpus_of_list("x,3-1,-4,99999,2"), (std::vector<int>{2}));
   EXPECT_EQ(cpu_list_of_mask("ffff0000,00000003\n"), "0-1,48-63");
-  EXPECT_EQ(mask_of_cpu_list("0-1,48-63"), "ffff0000,00000003");
+  EXPECT_EQ(mask_of_cpus(cpus_of_list("0-1,48-63")), "ffff0000,00000003");
   EXPECT_EQ(cpu_list_of_mask("no mask"), "");
   EXPECT_EQ(common_cpus("0-7,16-23", "4-19"), "4-7,16-19");
   EXPECT_EQ(common_cpus("0-7", ""), "");

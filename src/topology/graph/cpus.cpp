@@ -69,10 +69,6 @@ std::string cpu_list_of_mask(std::string_view mask) {
   return list_of_cpus(cpus);
 }
 
-std::string mask_of_cpu_list(std::string_view list) {
-  return mask_of_cpus(cpus_of_list(list));
-}
-
 std::string mask_of_cpus(const std::vector<int>& cpus) {
   std::vector<std::uint32_t> words(cpus.empty() ? 1 : static_cast<std::size_t>(cpus.back() / bits_of_a_word + 1), 0);
   for (const int cpu : cpus) words[static_cast<std::size_t>(cpu / bits_of_a_word)] |= 1u << (cpu % bits_of_a_word);

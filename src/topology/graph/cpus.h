@@ -18,8 +18,7 @@ std::string list_of_cpus(const std::vector<int>& cpus);
 
 /// Converts a mask of NCCL and sysfs, "ffffffff,00000000", to a list, "32-63"; empty if it is not a mask.
 std::string cpu_list_of_mask(std::string_view mask);
-std::string mask_of_cpu_list(std::string_view list);
-/// `cpus` is in the order of cpus_of_list.
+/// The other way; `cpus` is in the order of cpus_of_list.
 std::string mask_of_cpus(const std::vector<int>& cpus);
 
 /// "GenuineIntel" and "x86_64", "" and "arm64".

@@ -23,11 +23,6 @@ std::string behind(std::string_view text, std::string_view key) {
   return {};
 }
 
-std::string whole(const std::string& path) {
-  const auto text = read_file(path);
-  return text ? *text : std::string();
-}
-
 /// The fraction of each period that the group may run, both in microseconds; "max" and -1 mean no limit.
 double share(std::string_view quota, std::string_view period) {
   long long used = 0, of = 0;
@@ -38,14 +33,14 @@ double share(std::string_view quota, std::string_view period) {
 
 /// How many CPUs' time the control group allows; 0: no limit, or unknown. Tries version 2, then 1.
 double cpus_worth(const std::string& root) {
-  const std::string mine = behind(whole(root + "/proc/self/cgroup"), "0::");
+  const std::string mine = behind(content_of(root + "/proc/self/cgroup"), "0::");
   const std::string groups = root + "/sys/fs/cgroup";
   for (const std::string& folder : {groups + mine, groups})
-    if (const std::string limit = whole(folder + "/cpu.max"); !limit.empty()) {
+    if (const std::string limit = content_of(folder + "/cpu.max"); !limit.empty()) {
       const std::size_t space = limit.find(' ');
       return space == std::string::npos ? 0 : share(limit.substr(0, space), limit.substr(space + 1));
     }
-  return share(whole(groups + "/cpu/cpu.cfs_quota_us"), whole(groups + "/cpu/cpu.cfs_period_us"));
+  return share(content_of(groups + "/cpu/cpu.cfs_quota_us"), content_of(groups + "/cpu/cpu.cfs_period_us"));
 }
 
 }  // namespace
@@ -55,7 +50,8 @@ void add_limits(Topology& topology, const std::string& root) {
   for (const int node : topology.of_kind(DeviceKind::numa))
     all += (all.empty() || topology[node].cpus.empty() ? "" : ",") + topology[node].cpus;
   all = list_of_cpus(cpus_of_list(all));
-  topology.allowed_cpus = list_of_cpus(cpus_of_list(behind(whole(root + "/proc/self/status"), "Cpus_allowed_list:")));
+  topology.allowed_cpus =
+      list_of_cpus(cpus_of_list(behind(content_of(root + "/proc/self/status"), "Cpus_allowed_list:")));
   if (all.empty() || topology.allowed_cpus.empty()) return;
   const std::string usable = common_cpus(topology.allowed_cpus, all);
   topology.allowed_cpus = usable;

@@ -119,7 +119,7 @@ void Writer::cpu(int id) {
                               : device.maker == CpuMaker::power ? std::pair("ppc64", "")
                                                                 : std::pair("x86_64", "");
   line(1, "<cpu numaid=\"{}\" affinity=\"{}\" arch=\"{}\" vendor=\"{}\" familyid=\"6\" modelid=\"{}\">", device.index,
-       device.cpus.empty() ? "" : mask_of_cpu_list(device.cpus), arch, vendor, device.model);
+       device.cpus.empty() ? "" : mask_of_cpus(cpus_of_list(device.cpus)), arch, vendor, device.model);
   below(id, 2, first);
   for (const int nic : topology_.nics())  // listed under every CPU: near all of them
     if (topology_[nic].anywhere && topology_[nic].parent != id) net(nic, 2);

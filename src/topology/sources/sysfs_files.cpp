@@ -7,8 +7,8 @@
 namespace tutti::topology {
 
 std::string line_of(const std::string& path) {
-  const auto text = read_file(path);
-  return text ? text->substr(0, text->find('\n')) : std::string();
+  const std::string text = content_of(path);
+  return text.substr(0, text.find('\n'));
 }
 
 int number_of(const std::string& path, int otherwise) {
