@@ -1,7 +1,6 @@
 #include "choice/access_table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 

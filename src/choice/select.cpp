@@ -1,8 +1,6 @@
 // Which algorithms a call may use, by its access and the user's setting.
 #include "choice/select.h"
 
-#include <cassert>
-
 #include "choice/rank_plan.h"
 #include "choice/setting.h"
 

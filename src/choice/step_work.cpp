@@ -1,8 +1,6 @@
 #include "choice/step_work.h"
 
-#include <algorithm>
 #include <span>
-#include <utility>
 
 #include "base/limits.h"
 

@@ -12,7 +12,6 @@
 #include "comm/channels.h"
 #include "comm/membership.h"
 #include "plan/cache.h"
-#include "plan/plan_key.h"
 
 namespace tutti {
 

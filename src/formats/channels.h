@@ -1,7 +1,6 @@
 // The common part of MSCCL XML and MSCCL++ JSON: instructions in channels (thread blocks) that wait for each other.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>

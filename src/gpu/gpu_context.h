@@ -19,7 +19,6 @@
 #include "gpu/path_comparison.h"
 #include "gpu/staging.h"
 #include "plan/cache.h"
-#include "plan/plan_key.h"
 #include "process/gpu_process.h"
 
 namespace tutti {

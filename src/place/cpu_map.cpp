@@ -1,7 +1,5 @@
 #include "place/cpu_map.h"
 
-#include <algorithm>
-
 #include "topology/sources/cpus_near.h"
 
 namespace tutti {

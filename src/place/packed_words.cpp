@@ -1,6 +1,5 @@
 #include "place/packed_words.h"
 
-#include <algorithm>
 #include <optional>
 #include <unordered_map>
 

@@ -2,7 +2,6 @@
 #include "plan/verify_terms.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "base/limits.h"
 

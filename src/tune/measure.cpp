@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
-#include <span>
 
 #include "base/system.h"
 #include "exec/reduce.h"

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include <atomic>
 #include <functional>
 #include <thread>
 #include <vector>

@@ -1,6 +1,5 @@
 // The part of the machine that this process may use, by its affinity and its control group.
 #include <charconv>
-#include <cmath>
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include <climits>
 #include <cstdlib>
 #include <map>
-#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
