@@ -84,10 +84,6 @@ void for_each_pair(const Schedule& schedule, const Butterfly& butterfly, int ste
 
 }  // namespace
 
-int Butterfly::size_for(int ranks) {
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
-}
-
 Butterfly::Butterfly(int ranks, int (*partner_of)(int i, int step, int size))
     : ranks_(ranks),
       size_(size_for(ranks)),

@@ -1,6 +1,7 @@
 // The common part of algorithms whose ranks exchange with one partner after another, in log2 n steps.
 #pragma once
 
+#include <bit>
 #include <vector>
 
 #include "plan/schedule.h"
@@ -16,7 +17,7 @@ class Butterfly {
   /// `i`.
   Butterfly(int ranks, int (*partner_of)(int i, int step, int size));
 
-  static int size_for(int ranks);
+  static int size_for(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks))); }
   int size() const { return size_; }    ///< participants
   int steps() const { return steps_; }  ///< log2 of size
   int folded() const { return ranks_ - size_; }

@@ -1,6 +1,8 @@
 #include "place/cpu_set.h"
 
-#include <fmt/format.h>
+#include <vector>
+
+#include "topology/graph/cpus.h"
 
 namespace tutti {
 
@@ -32,15 +34,10 @@ int first_cpu(const CpuSet& cpus) {
 }
 
 std::string text_of(const CpuSet& cpus) {
-  std::string text;
-  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
-    if (!cpus[cpu]) continue;
-    const std::size_t first = cpu;
-    while (cpu + 1 < cpus.size() && cpus[cpu + 1]) ++cpu;
-    if (!text.empty()) text += ',';
-    text += first == cpu ? fmt::format("{}", cpu) : fmt::format("{}-{}", first, cpu);
-  }
-  return text.empty() ? "none" : text;
+  std::vector<int> list;
+  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu)
+    if (cpus[cpu]) list.push_back(static_cast<int>(cpu));
+  return list.empty() ? "none" : topology::list_of_cpus(list);
 }
 
 }  // namespace tutti
