@@ -44,7 +44,6 @@ class Interposer {
 
  private:
   Interposer() = default;
-  void agree();
   Communicator* look_up(MPI_Comm comm);
   void print_statistics();
   void end_retired();

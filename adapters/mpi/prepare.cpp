@@ -1,5 +1,6 @@
 #include "adapters/mpi/prepare.h"
 
+#include <type_traits>
 #include <vector>
 
 #include "adapters/mpi/arguments.h"
@@ -13,7 +14,7 @@ bool is_rank(int root, const RankInfo& place) {
 }
 
 /// Both sides are set: packs what is to be sent; of calls that say how many bytes go to or from each rank, those.
-Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false) {
+Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv) {
   call.kind = kind;
   call.count = bytes;
   int code = call.send.pack();
@@ -21,10 +22,64 @@ Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false
   return {.code = code, .alone = code != MPI_SUCCESS};
 }
 
-/// Calls with one size for all ranks have nothing to do where that is none.
-Prepared ready_unless_empty(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false) {
-  if (bytes == 0) return {.outcome = Outcome::nothing};
-  return ready(call, kind, bytes, packs_recv);
+/// `All`: Buffer or Buffers. Calls with one size for all ranks have nothing to do where that is none.
+template <class All>
+Prepared ready_for(Call& call, Kind kind, std::size_t block, bool packs_recv) {
+  constexpr bool one_size = std::is_same_v<All, Buffer>;
+  if (one_size && block == 0) return {.outcome = Outcome::nothing};
+  return ready(call, kind, one_size ? block : 0, packs_recv);
+}
+
+bool right(const Buffer& buffer, int /*ranks*/) {
+  return mpi::right(buffer);
+}
+
+int take(Side& side, const Buffer& buffer, int ranks) {
+  return side.take(piece_of(buffer, ranks));
+}
+
+std::size_t block_bytes(const Side& whole, const RankInfo& place) {
+  return whole.bytes / static_cast<std::size_t>(place.ranks);
+}
+
+/// This rank's block of a side that has one for each rank.
+void set_own_block(Side& part, const Side& whole, const RankInfo& place) {
+  const auto own = static_cast<std::size_t>(place.rank);
+  const std::size_t block = block_bytes(whole, place);
+  if (whole.counts.empty()) return part.set(whole.base + block * own, block);
+  part.set(whole.base + whole.displacements[own], whole.counts[own]);
+}
+
+/// Each rank has one block, `own`, and those that have all of them may have it in place there.
+template <class All>
+Prepared with_own_block(Call& call, const RankInfo& place, Kind kind, bool has_all, const All& all, Side& whole,
+                        const Buffer& own, Side& part) {
+  const bool in_place = has_all && own.in_place();
+  if (own.in_place() != in_place || (has_all && all.in_place())) return misplaced();
+  if ((!in_place && !mpi::right(own)) || (has_all && !right(all, place.ranks))) return refused();
+  if (has_all)
+    if (const int code = take(whole, all, place.ranks); code != MPI_SUCCESS) return failed(code);
+  if (in_place) {
+    set_own_block(part, whole, place);
+  } else if (const int code = part.take(piece_of(own)); code != MPI_SUCCESS) {
+    return failed(code);
+  }
+  return ready_for<All>(call, kind, has_all ? block_bytes(whole, place) : part.bytes, in_place && &whole == &call.recv);
+}
+
+template <class All>
+Prepared all_to_all(Call& call, const RankInfo& place, Kind kind, const All& send, const All& recv) {
+  if (recv.in_place()) return misplaced();
+  if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
+  if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
+  if (send.in_place()) {
+    call.send.set(call.recv.base, call.recv.bytes);
+    call.send.counts = call.recv.counts;
+    call.send.displacements = call.recv.displacements;
+  } else if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) {
+    return failed(code);
+  }
+  return ready_for<All>(call, kind, block_bytes(call.recv, place), send.in_place());
 }
 
 }  // namespace
@@ -66,142 +121,55 @@ Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, in
   Side& other = place.rank == root ? call.recv : call.send;
   if (const int code = mine.take(piece_of(data)); code != MPI_SUCCESS) return failed(code);
   other.set(mine.base, mine.bytes);
-  return ready_unless_empty(call, Kind::broadcast, mine.bytes);
+  return ready_for<Buffer>(call, Kind::broadcast, mine.bytes, /*packs_recv=*/false);
 }
 
 Prepared prepare_gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
   if (place.between()) return between::gather(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
-  const bool is_root = place.rank == root;
-  const bool in_place = is_root && send.in_place();
-  if (send.in_place() != in_place || (is_root && recv.in_place())) return misplaced();
-  if ((!in_place && !right(send)) || (is_root && !right(recv))) return refused();
-  if (is_root)
-    if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
-  std::size_t block = call.recv.bytes / static_cast<std::size_t>(place.ranks);
-  if (in_place) {
-    call.send.set(call.recv.base + block * static_cast<std::size_t>(root), block);
-  } else if (const int code = call.send.take(piece_of(send)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  if (!is_root) block = call.send.bytes;
-  return ready_unless_empty(call, Kind::gather, block, in_place);
+  return with_own_block(call, place, Kind::gather, place.rank == root, recv, call.recv, send, call.send);
 }
 
 Prepared prepare_scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
   if (place.between()) return between::scatter(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
-  const bool is_root = place.rank == root;
-  const bool in_place = is_root && recv.in_place();
-  if (recv.in_place() != in_place || (is_root && send.in_place())) return misplaced();
-  if ((!in_place && !right(recv)) || (is_root && !right(send))) return refused();
-  if (is_root)
-    if (const int code = call.send.take(piece_of(send, place.ranks)); code != MPI_SUCCESS) return failed(code);
-  std::size_t block = call.send.bytes / static_cast<std::size_t>(place.ranks);
-  if (in_place) {
-    call.recv.set(call.send.base + block * static_cast<std::size_t>(root), block);
-  } else if (const int code = call.recv.take(piece_of(recv)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  if (!is_root) block = call.recv.bytes;
-  return ready_unless_empty(call, Kind::scatter, block);
+  return with_own_block(call, place, Kind::scatter, place.rank == root, send, call.send, recv, call.recv);
 }
 
 Prepared prepare_allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
   if (place.between()) return between::allgather(call, place, send, recv);
-  if (recv.in_place()) return misplaced();
-  if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
-  if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
-  const std::size_t block = call.recv.bytes / static_cast<std::size_t>(place.ranks);
-  if (send.in_place()) {
-    call.send.set(call.recv.base + block * static_cast<std::size_t>(place.rank), block);
-  } else if (const int code = call.send.take(piece_of(send)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready_unless_empty(call, Kind::all_gather, block, send.in_place());
+  return with_own_block(call, place, Kind::all_gather, /*has_all=*/true, recv, call.recv, send, call.send);
 }
 
 Prepared prepare_alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
   if (place.between()) return between::alltoall(call, place, send, recv);
-  if (recv.in_place()) return misplaced();
-  if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
-  if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
-  if (send.in_place()) {
-    call.send.set(call.recv.base, call.recv.bytes);
-  } else if (const int code = call.send.take(piece_of(send, place.ranks)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready_unless_empty(call, Kind::all_to_all, call.recv.bytes / static_cast<std::size_t>(place.ranks),
-                            send.in_place());
+  return all_to_all(call, place, Kind::all_to_all, send, recv);
 }
 
 Prepared prepare_gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root) {
   if (place.between()) return between::gatherv(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
-  const bool is_root = place.rank == root;
-  const bool in_place = is_root && send.in_place();
-  if (send.in_place() != in_place || (is_root && recv.in_place())) return misplaced();
-  if ((!in_place && !right(send)) || (is_root && !right(recv, place.ranks))) return refused();
-  if (is_root)
-    if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
-  const auto own = static_cast<std::size_t>(root);
-  if (in_place) {
-    call.send.set(call.recv.base + call.recv.displacements[own], call.recv.counts[own]);
-  } else if (const int code = call.send.take(piece_of(send)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready(call, Kind::gather_v, 0, in_place);
+  return with_own_block(call, place, Kind::gather_v, place.rank == root, recv, call.recv, send, call.send);
 }
 
 Prepared prepare_scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root) {
   if (place.between()) return between::scatterv(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
-  const bool is_root = place.rank == root;
-  const bool in_place = is_root && recv.in_place();
-  if (recv.in_place() != in_place || (is_root && send.in_place())) return misplaced();
-  if ((!in_place && !right(recv)) || (is_root && !right(send, place.ranks))) return refused();
-  if (is_root)
-    if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) return failed(code);
-  const auto own = static_cast<std::size_t>(root);
-  if (in_place) {
-    call.recv.set(call.send.base + call.send.displacements[own], call.send.counts[own]);
-  } else if (const int code = call.recv.take(piece_of(recv)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready(call, Kind::scatter_v, 0);
+  return with_own_block(call, place, Kind::scatter_v, place.rank == root, send, call.send, recv, call.recv);
 }
 
 Prepared prepare_allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv) {
   if (place.between()) return between::allgatherv(call, place, send, recv);
-  if (recv.in_place()) return misplaced();
-  if ((!send.in_place() && !right(send)) || !right(recv, place.ranks)) return refused();
-  if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
-  const auto own = static_cast<std::size_t>(place.rank);
-  if (send.in_place()) {
-    call.send.set(call.recv.base + call.recv.displacements[own], call.recv.counts[own]);
-  } else if (const int code = call.send.take(piece_of(send)); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready(call, Kind::all_gather_v, 0, send.in_place());
+  return with_own_block(call, place, Kind::all_gather_v, /*has_all=*/true, recv, call.recv, send, call.send);
 }
 
 Prepared prepare_alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv) {
   if (place.between()) return between::alltoallv(call, place, send, recv);
-  if (recv.in_place()) return misplaced();
-  if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
-  if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
-  if (send.in_place()) {
-    call.send.set(call.recv.base, call.recv.bytes);
-    call.send.counts = call.recv.counts;
-    call.send.displacements = call.recv.displacements;
-  } else if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready(call, Kind::all_to_all_v, 0, send.in_place());
+  return all_to_all(call, place, Kind::all_to_all_v, send, recv);
 }
 
 }  // namespace tutti::mpi

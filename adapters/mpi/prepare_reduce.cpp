@@ -50,9 +50,28 @@ Prepared gathered(Call& call, const RankInfo& place, const Reduce& reduce, const
   return {};
 }
 
-void take_operator(Call& call, const Reduction& how) {
+/// By tutti's operator.
+void reduced(Call& call, Kind kind, std::size_t count, const Reduction& how) {
+  call.kind = kind;
+  call.count = count;
   call.type = how.type;
   call.op = how.op;
+}
+
+/// All ranks have one count. `moved`: how inputs are moved where tutti lacks the operator; this rank then combines
+/// `blocks` of them. `copies_alone`: the result of a rank alone is its input.
+Prepared with_one_count(Call& call, const RankInfo& place, const Reduce& reduce, Kind kind, Kind moved, int blocks,
+                        bool has_result, bool copies_alone) {
+  if (reduce.count == 0) return {.outcome = Outcome::nothing};
+  if (place.ranks == 1) return in_bytes_alone(call, reduce, copies_alone);
+  const auto count = static_cast<std::size_t>(reduce.count);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
+  if (!served(how.outcome)) return {.outcome = how.outcome};
+  if (how.gathered) return gathered(call, place, reduce, how, moved, blocks);
+  reduced(call, kind, count, how);
+  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
+  call.recv.base = has_result ? static_cast<std::byte*>(reduce.recv) : nullptr;
+  return {};
 }
 
 }  // namespace
@@ -60,37 +79,18 @@ void take_operator(Call& call, const Reduction& how) {
 Prepared prepare_allreduce(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (place.between()) return between::allreduce(call, place, reduce);
   if (!right(reduce)) return {.outcome = Outcome::arguments};
-  if (reduce.count == 0) return {.outcome = Outcome::nothing};
-  if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
-  const auto count = static_cast<std::size_t>(reduce.count);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
-  if (!served(how.outcome)) return {.outcome = how.outcome};
-  if (how.gathered) return gathered(call, place, reduce, how, Kind::all_gather, place.ranks);
-  call.kind = Kind::all_reduce;
-  call.count = count;
-  take_operator(call, how);
-  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
-  call.recv.base = static_cast<std::byte*>(reduce.recv);
-  return {};
+  return with_one_count(call, place, reduce, Kind::all_reduce, Kind::all_gather, place.ranks, /*has_result=*/true,
+                        /*copies_alone=*/true);
 }
 
 Prepared prepare_reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root) {
   if (place.between()) return between::reduce(call, place, reduce, root);
-  if (!right(reduce, place.rank == root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
-  if (reduce.in_place() && place.rank != root) return {.outcome = Outcome::arguments};
-  if (reduce.count == 0) return {.outcome = Outcome::nothing};
-  if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
-  const auto count = static_cast<std::size_t>(reduce.count);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
-  if (!served(how.outcome)) return {.outcome = how.outcome};
+  const bool is_root = place.rank == root;
+  if (!right(reduce, is_root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
+  if (reduce.in_place() && !is_root) return {.outcome = Outcome::arguments};
   call.root = root;
-  if (how.gathered) return gathered(call, place, reduce, how, Kind::gather, place.rank == root ? place.ranks : 0);
-  call.kind = Kind::reduce;
-  call.count = count;
-  take_operator(call, how);
-  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
-  call.recv.base = place.rank == root ? static_cast<std::byte*>(reduce.recv) : nullptr;
-  return {};
+  return with_one_count(call, place, reduce, Kind::reduce, Kind::gather, is_root ? place.ranks : 0,
+                        /*has_result=*/is_root, /*copies_alone=*/true);
 }
 
 Prepared prepare_reduce_scatter_block(Call& call, const RankInfo& place, const Reduce& reduce) {
@@ -110,9 +110,7 @@ Prepared prepare_reduce_scatter_block(Call& call, const RankInfo& place, const R
     combine_here(call, reduce, how, place.ranks, count);
     return {};
   }
-  call.kind = Kind::reduce_scatter;
-  call.count = count;
-  take_operator(call, how);
+  reduced(call, Kind::reduce_scatter, count, how);
   call.send.set(input_of(reduce), count * ranks * how.bytes);
   call.recv.base = static_cast<std::byte*>(reduce.recv);
   return {};
@@ -154,9 +152,7 @@ Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce&
     combine_here(call, reduce, how, place.ranks, own);
     return {};
   }
-  call.kind = Kind::reduce_scatter_v;
-  call.count = own;
-  take_operator(call, how);
+  reduced(call, Kind::reduce_scatter_v, own, how);
   call.send.set(input_of(reduce), all * how.bytes);
   call.recv.base = static_cast<std::byte*>(reduce.recv);
   return {};
@@ -165,20 +161,9 @@ Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce&
 Prepared prepare_scan(Call& call, const RankInfo& place, const Reduce& reduce, bool exclusive) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!right(reduce)) return {.outcome = Outcome::arguments};
-  if (reduce.count == 0) return {.outcome = Outcome::nothing};
-  if (place.ranks == 1) return in_bytes_alone(call, reduce, !exclusive);
-  const auto count = static_cast<std::size_t>(reduce.count);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
-  if (!served(how.outcome)) return {.outcome = how.outcome};
-  if (how.gathered)
-    return gathered(call, place, reduce, how, Kind::all_gather, exclusive ? place.rank : place.rank + 1);
-  call.kind = exclusive ? Kind::ex_scan : Kind::scan;
-  call.count = count;
-  take_operator(call, how);
-  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
-  const bool has_result = !exclusive || place.rank > 0;
-  call.recv.base = has_result ? static_cast<std::byte*>(reduce.recv) : nullptr;
-  return {};
+  const int blocks = exclusive ? place.rank : place.rank + 1;
+  return with_one_count(call, place, reduce, exclusive ? Kind::ex_scan : Kind::scan, Kind::all_gather, blocks,
+                        /*has_result=*/blocks > 0, /*copies_alone=*/!exclusive);
 }
 
 }  // namespace tutti::mpi

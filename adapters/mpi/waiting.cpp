@@ -46,7 +46,7 @@ int test(Test&& ask, Tell&& tell = {}) {
 }
 
 /// While calls of tutti are under way, waits by asking again and again, because MPI itself does not complete them.
-/// `ask(bool& done)` is MPI's test, `wait()` its waiting function.
+/// `ask(int& done)` is MPI's test, `wait()` its waiting function.
 template <class Ask, class Wait, class Tell = OfOne>
 int wait_until(Ask&& ask, Wait&& wait, Tell&& tell = {}) {
   constexpr int patient_rounds = 100;
@@ -54,8 +54,8 @@ int wait_until(Ask&& ask, Wait&& wait, Tell&& tell = {}) {
   Interposer* const interposer = Interposer::get();
   for (int round = 0; interposer != nullptr && !interposer->pending().empty(); ++round) {
     interposer->pending().poll();
-    bool done = false;
-    if (const int code = ask(done); done || code != MPI_SUCCESS) return tell(code);
+    int done = 0;
+    if (const int code = ask(done); done != 0 || code != MPI_SUCCESS) return tell(code);
     if (round > patient_rounds) sched_yield();  // the queue's thread may need this core
   }
   return tell(wait());
@@ -64,45 +64,28 @@ int wait_until(Ask&& ask, Wait&& wait, Tell&& tell = {}) {
 }  // namespace
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  return wait_until(
-      [&](bool& done) {
-        int flag = 0;
-        const int code = PMPI_Test(request, &flag, status);
-        done = flag != 0;
-        return code;
-      },
-      [&] { return PMPI_Wait(request, status); });
+  return wait_until([&](int& done) { return PMPI_Test(request, &done, status); },
+                    [&] { return PMPI_Wait(request, status); });
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   const OfSeveral several(count, requests);
-  return wait_until(
-      [&](bool& done) {
-        int flag = 0;
-        const int code = PMPI_Testall(count, requests, &flag, statuses);
-        done = flag != 0;
-        return code;
-      },
-      [&] { return PMPI_Waitall(count, requests, statuses); }, [&](int code) { return several.all(code, statuses); });
+  return wait_until([&](int& done) { return PMPI_Testall(count, requests, &done, statuses); },
+                    [&] { return PMPI_Waitall(count, requests, statuses); },
+                    [&](int code) { return several.all(code, statuses); });
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  return wait_until(
-      [&](bool& done) {
-        int flag = 0;
-        const int code = PMPI_Testany(count, requests, index, &flag, status);
-        done = flag != 0;
-        return code;
-      },
-      [&] { return PMPI_Waitany(count, requests, index, status); });
+  return wait_until([&](int& done) { return PMPI_Testany(count, requests, index, &done, status); },
+                    [&] { return PMPI_Waitany(count, requests, index, status); });
 }
 
 int MPI_Waitsome(int count, MPI_Request requests[], int* completed, int indices[], MPI_Status statuses[]) {
   const OfSeveral several(count, requests);
   return wait_until(
-      [&](bool& done) {
+      [&](int& done) {
         const int code = PMPI_Testsome(count, requests, completed, indices, statuses);
-        done = *completed != 0;  // also where there is nothing to wait for: MPI_UNDEFINED
+        done = *completed;  // also where there is nothing to wait for: MPI_UNDEFINED
         return code;
       },
       [&] { return PMPI_Waitsome(count, requests, completed, indices, statuses); },
