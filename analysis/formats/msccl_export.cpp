@@ -250,11 +250,10 @@ std::string Program::text() {
 
 Result<std::string> export_msccl(const Schedule& schedule, std::string_view name) {
   const Collective collective = schedule.collective();
-  if (coll_of(collective).empty())
-    return Error{.code = Code::invalid_argument, .what = fmt::format("MSCCL XML has no {}", tutti::name(collective))};
+  if (coll_of(collective).empty()) return invalid_argument(fmt::format("MSCCL XML has no {}", tutti::name(collective)));
   if (!lowers_to(schedule, Access::slots))
-    return Error{.code = Code::invalid_argument,
-                 .what = "in some step no order of a rank's passes lets all of them read the values at its beginning"};
+    return invalid_argument(
+        "in some step no order of a rank's passes lets all of them read the values at its beginning");
 
   // A receiver takes messages in the order of its work, so they are sent in that order.
   const Jobs jobs(schedule, Access::slots);

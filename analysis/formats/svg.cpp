@@ -86,8 +86,7 @@ void draw_frame(std::string& text, const Schedule& schedule, std::string_view ti
 Result<std::string> draw(const Schedule& schedule, std::string_view title) {
   const Messages messages = messages_of(schedule);
   if (messages.size() > arrows_max)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{} messages are too many to draw: at most {}", messages.size(), arrows_max)};
+    return invalid_argument(fmt::format("{} messages are too many to draw: at most {}", messages.size(), arrows_max));
   std::string text;
   draw_frame(text, schedule, title);
   for (const auto& [key, message] : messages) {

@@ -104,8 +104,8 @@ std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
 
 Result<std::vector<std::vector<TrafficNode>>> traffic(const Schedule& schedule, const TrafficSize& size) {
   if (!lowers_to(schedule, Access::slots))
-    return Error{.code = Code::invalid_argument,
-                 .what = "in some step no order of a rank's passes lets all of them read the values at its beginning"};
+    return invalid_argument(
+        "in some step no order of a rank's passes lets all of them read the values at its beginning");
   const int n = schedule.ranks();
   std::vector<Messages> sent(index(n)), received(index(n));
   for (const Transfer& t : schedule.transfers())

@@ -42,8 +42,7 @@ Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool 
       TUTTI_TRY(proof::check_operands(schedule, call.plans[static_cast<std::size_t>(rank)], rank));
     TUTTI_TRY(alike(call.plans));
 
-    auto made = TUTTI_TRY(proof::outcome(schedule, terms.emplace_back(schedule)));
-    outputs.push_back(std::move(made));
+    outputs.push_back(TUTTI_TRY(proof::outcome(schedule, terms.emplace_back(schedule))));
     programs.push_back({.schedule = &schedule,
                         .plans = call.plans,
                         .in_place = &call.in_place,
@@ -79,12 +78,11 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
   CheckCase once = how;
   once.calls = 1;
   Residency found;
-  const auto looked = run(std::span(&call, 1), once, /*multiplied=*/false, [&](const proof::Machine& machine) {
+  TUTTI_TRY(run(std::span(&call, 1), once, /*multiplied=*/false, [&](const proof::Machine& machine) {
     found = {.channels = machine.channels() * schedule.ranks(), .resident = 1};
     for (int channel = 0; channel < machine.channels(); ++channel)
       found.resident += proof::blocked_max(machine.waits(channel), schedule.ranks());
-  });
-  if (!looked) return Error(looked.error());
+  }));
   return found;
 }
 

@@ -69,10 +69,7 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
   if (!offers_.may_change(l, a, messages_, clocks_)) return false;
   Terms& terms = *l.stage->program.terms;
   operands_.clear();
-  for (const Place& p : l.plan().sources(a)) {
-    const auto term = TUTTI_TRY(read(l, a, p));
-    operands_.push_back(term);
-  }
+  for (const Place& p : l.plan().sources(a)) operands_.push_back(TUTTI_TRY(read(l, a, p)));
   Terms::Id result = terms.reduced(operands_);
   TUTTI_TRY(halvings_right(l, a, operands_, result));
   if (a.last) result = terms.finished(result);
@@ -92,12 +89,11 @@ Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
   }
   Cell* from = nullptr;
   if (p.where == Where::slot) {
-    const auto found = messages_.item(l, a, p, false);
-    if (!found) return Error(found.error());
-    from = &(*found)->cell;
-    if (Cell* const offered = (*found)->offered; offered != nullptr) {
+    const auto found = TUTTI_TRY(messages_.item(l, a, p, false));
+    from = &found->cell;
+    if (Cell* const offered = found->offered; offered != nullptr) {
       if (const auto with = note_read(*offered, clocks_, l.rank, l.now); with.found) return l.race(p, false, with);
-      if (offered->term != (*found)->offered_term)
+      if (offered->term != found->offered_term)
         return l.wrong(describe(p, false) + ": its sender has changed the offered block");
     }
   } else {

@@ -15,10 +15,6 @@
 namespace tutti::simulator {
 namespace {
 
-Error invalid(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 /// A description, split into its words.
 struct Words {
   std::string kind;
@@ -58,7 +54,7 @@ Result<std::vector<int>> parse_sizes(std::string_view word) {
     int size = 0;
     const auto [stop, problem] = std::from_chars(word.data() + begin, word.data() + end, size);
     if (problem != std::errc() || stop != word.data() + end || size < 1 || size > limits::ranks_max)
-      return invalid(fmt::format("\"{}\" are not sizes like 8x8", word));
+      return invalid_argument(fmt::format("\"{}\" are not sizes like 8x8", word));
     sizes.push_back(size);
     begin = end + 1;
   }
@@ -77,17 +73,18 @@ Result<void> take_named(Words& words, std::string_view word, std::size_t equals)
     words.values[name] = *value;
     return {};
   }
-  return invalid(fmt::format("a {} has no \"{}\"; it has:{}", words.kind, name, known));
+  return invalid_argument(fmt::format("a {} has no \"{}\"; it has:{}", words.kind, name, known));
 }
 
 Result<void> take(Words& words, std::string_view word) {
   if (const std::size_t equals = word.find('='); equals != std::string_view::npos)
     return take_named(words, word, equals);
   const bool is_rate = word.ends_with("/s"), is_time = !is_rate && word.ends_with('s');
-  if (!is_rate && !is_time) return invalid(fmt::format("\"{}\" is neither a rate, a time nor name=value", word));
+  if (!is_rate && !is_time)
+    return invalid_argument(fmt::format("\"{}\" is neither a rate, a time nor name=value", word));
   auto value = TUTTI_TRY(is_rate ? parse_rate(word) : parse_time(word));
   if (!words.values.emplace(is_rate ? "rate" : "time", value).second)
-    return invalid(fmt::format("\"{}\": there is one {} already", word, is_rate ? "rate" : "time"));
+    return invalid_argument(fmt::format("\"{}\": there is one {} already", word, is_rate ? "rate" : "time"));
   return {};
 }
 
@@ -96,18 +93,15 @@ Result<Words> split(std::string_view spec) {
   const std::size_t colon = std::min(spec.find(':'), spec.size());
   words.kind = spec.substr(0, colon);
   if (std::ranges::find(kinds, words.kind) == std::end(kinds))
-    return invalid(fmt::format("there is no kind \"{}\"; there are: {}", words.kind, joined(kinds, " ")));
+    return invalid_argument(fmt::format("there is no kind \"{}\"; there are: {}", words.kind, joined(kinds, " ")));
   for (std::size_t begin = colon + 1; begin < spec.size();) {
     const std::size_t end = std::min(spec.find(',', begin), spec.size());
     const std::string_view word = spec.substr(begin, end - begin);
     const bool is_size = begin == colon + 1 && !word.ends_with('s') && word.find('=') == std::string_view::npos;
-    if (is_size) {
-      auto sizes = parse_sizes(word);
-      if (!sizes) return std::move(sizes).error();
-      words.sizes = *std::move(sizes);
-    } else if (auto taken = take(words, word); !taken) {
-      return std::move(taken).error();
-    }
+    if (is_size)
+      words.sizes = TUTTI_TRY(parse_sizes(word));
+    else
+      TUTTI_TRY(take(words, word));
     begin = end + 1;
   }
   return words;
@@ -115,21 +109,22 @@ Result<Words> split(std::string_view spec) {
 
 Result<Words> with_ranks(Words words, int ranks) {
   if (words.kind == "switch" && words.sizes.empty() && ranks > 0) words.sizes = {ranks};
-  if (words.sizes.empty()) return invalid(fmt::format("a {} needs sizes, as in {}:8x8", words.kind, words.kind));
+  if (words.sizes.empty())
+    return invalid_argument(fmt::format("a {} needs sizes, as in {}:8x8", words.kind, words.kind));
   const std::size_t wanted = words.kind == "switch" ? 1 : words.kind == "nodes" ? 2 : 0;
   if (wanted > 0 && words.sizes.size() != wanted)
-    return invalid(fmt::format("a {} has {} sizes, not {}", words.kind, wanted, words.sizes.size()));
+    return invalid_argument(fmt::format("a {} has {} sizes, not {}", words.kind, wanted, words.sizes.size()));
   long all = 1;
   for (const int size : words.sizes) all = std::min<long>(all * size, limits::ranks_max + 1L);
-  if (all > limits::ranks_max) return invalid(fmt::format("there are more than {} ranks", limits::ranks_max));
-  if (ranks > 0 && all != ranks) return invalid(fmt::format("there are {} ranks, not {}", all, ranks));
+  if (all > limits::ranks_max) return invalid_argument(fmt::format("there are more than {} ranks", limits::ranks_max));
+  if (ranks > 0 && all != ranks) return invalid_argument(fmt::format("there are {} ranks, not {}", all, ranks));
   for (const char* const name : {"rails", "pod"})
     if (const double value = words.get(name, 1);
         value < 1 || value > limits::ranks_max || value != static_cast<int>(value))
-      return invalid(fmt::format("{} is not a whole number of at least 1", name));
+      return invalid_argument(fmt::format("{} is not a whole number of at least 1", name));
   if (const double share = words.get("efficiency", 1); share <= 0 || share > 1)
-    return invalid("efficiency is not above 0 and at most 1");
-  if (words.get("taper", 1) <= 0) return invalid("taper is not above 0");
+    return invalid_argument("efficiency is not above 0 and at most 1");
+  if (words.get("taper", 1) <= 0) return invalid_argument("taper is not above 0");
   return words;
 }
 
@@ -140,7 +135,7 @@ Result<std::vector<TreeLevel>> levels_of(const Words& words) {
     const int nodes = words.sizes[0], pod = static_cast<int>(words.get("pod", nodes));
     const double net = words.get("net", rate / 8), net_latency = words.get("net_latency", 5 * time);
     const int rails = static_cast<int>(words.get("rails", 1));
-    if (nodes % pod != 0) return invalid(fmt::format("pod={} does not divide {} nodes", pod, nodes));
+    if (nodes % pod != 0) return invalid_argument(fmt::format("pod={} does not divide {} nodes", pod, nodes));
     levels.push_back({.size = pod, .bytes_per_ns = net, .latency_ns = net_latency, .links = rails});
     if (pod < nodes)
       levels.push_back({.size = nodes / pod,
@@ -157,7 +152,7 @@ Result<std::vector<TreeLevel>> levels_of(const Words& words) {
   }
   for (std::size_t i = 1; i < levels.size(); ++i)
     if (levels[i].latency_ns < levels[i - 1].latency_ns)
-      return invalid("a farther level has a smaller latency than a nearer one");
+      return invalid_argument("a farther level has a smaller latency than a nearer one");
   for (TreeLevel& level : levels) level.bytes_per_ns *= words.get("efficiency", 1);
   return levels;
 }

@@ -31,7 +31,7 @@ Result<double> parse(std::string_view word, std::span<const Unit> units, std::st
   if (problem == std::errc() && std::isfinite(number) && number >= 0)
     for (const Unit& unit : units)
       if (unit.name == rest) return number * unit.factor;
-  return Error{.code = Code::invalid_argument, .what = fmt::format("\"{}\" is not {}", word, like)};
+  return invalid_argument(fmt::format("\"{}\" is not {}", word, like));
 }
 
 }  // namespace
@@ -46,8 +46,7 @@ Result<double> parse_time(std::string_view word) {
 
 Result<double> parse_rate(std::string_view word) {
   auto rate = parse(word, rates, "a rate like 50GB/s or 400Gb/s");
-  if (rate && *rate == 0)
-    return Error{.code = Code::invalid_argument, .what = fmt::format("\"{}\" is a rate of zero", word)};
+  if (rate && *rate == 0) return invalid_argument(fmt::format("\"{}\" is a rate of zero", word));
   return rate;
 }
 

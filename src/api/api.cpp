@@ -25,30 +25,23 @@ tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request
 /// Prefixes have no common number of inputs to divide by.
 tuttiResult_t prefix(tuttiComm_t comm, tuttiStream_t stream, const Request& request, int type, tuttiRedOp_t op) {
   if (op != tuttiAvg) return collective(comm, stream, request, type, static_cast<int>(op));
-  return guarded([&]() -> Result<void> {
-    return or_refuse(Error{.code = Code::invalid_argument,
-                           .what = fmt::format("tuttiAvg is not an operator of a prefix reduction ({}): each rank's "
-                                               "result combines another number of inputs",
-                                               name(request.collective))});
+  return guarded_in_group([&]() -> Result<void> {
+    return invalid_argument(
+        fmt::format("tuttiAvg is not an operator of a prefix reduction ({}): each rank's result combines "
+                    "another number of inputs",
+                    name(request.collective)));
   });
 }
 
-Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequest request, std::size_t count,
-                         int type) {
-  auto known = TUTTI_TRY(data_type(type));
-  request.type = known;
-  request.bytes = count * size_of(known);
-  auto& communicator = entry.communicator;
-  TUTTI_TRY(check_arguments(request, count, communicator->ranks()));
-  if (communicator->failed()) return communicator->report_failure();
-  return submit(communicator, request, TUTTI_TRY(named(stream_handle)));
-}
-
-tuttiResult_t peer(tuttiComm_t comm, tuttiStream_t stream, const PeerRequest& request, std::size_t count, int type) {
-  return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return or_refuse(std::move(entry).error());
-    return or_refuse(submit_peer(**entry, stream, request, count, type));
+tuttiResult_t peer(tuttiComm_t comm, tuttiStream_t stream, PeerRequest request, std::size_t count, int type) {
+  return guarded_in_group([&]() -> Result<void> {
+    auto entry = TUTTI_TRY(use(comm));
+    request.type = TUTTI_TRY(data_type(type));
+    request.bytes = count * size_of(request.type);
+    auto& communicator = entry->communicator;
+    TUTTI_TRY(check_arguments(request, count, communicator->ranks()));
+    if (communicator->failed()) return communicator->report_failure();
+    return submit(communicator, request, TUTTI_TRY(named(stream)));
   });
 }
 
@@ -60,95 +53,55 @@ using namespace tutti::api;  // NOLINT
 
 tuttiResult_t tuttiAllReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                              tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(
-      comm, stream,
-      {.collective = Collective::all_reduce, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count}, type,
-      static_cast<int>(op));
+  return collective(comm, stream, request_of(Collective::all_reduce, sendbuff, recvbuff, count), type,
+                    static_cast<int>(op));
 }
 
 tuttiResult_t tuttiReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                           int root, tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream,
-                    {.collective = Collective::reduce,
-                     .input = bytes(sendbuff),
-                     .output = bytes(recvbuff),
-                     .count = count,
-                     .root = root},
-                    type, static_cast<int>(op));
+  return collective(comm, stream, request_of(Collective::reduce, sendbuff, recvbuff, count, root), type,
+                    static_cast<int>(op));
 }
 
 tuttiResult_t tuttiBroadcast(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, int root,
                              tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream,
-                    {.collective = Collective::broadcast,
-                     .input = bytes(sendbuff),
-                     .output = bytes(recvbuff),
-                     .count = count,
-                     .root = root},
-                    type);
+  return collective(comm, stream, request_of(Collective::broadcast, sendbuff, recvbuff, count, root), type);
 }
 
 tuttiResult_t tuttiAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type,
                              tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(
-      comm, stream,
-      {.collective = Collective::all_gather, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = sendcount},
-      type);
+  return collective(comm, stream, request_of(Collective::all_gather, sendbuff, recvbuff, sendcount), type);
 }
 
 tuttiResult_t tuttiReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                  tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream,
-                    {.collective = Collective::reduce_scatter,
-                     .input = bytes(sendbuff),
-                     .output = bytes(recvbuff),
-                     .count = recvcount},
-                    type, static_cast<int>(op));
+  return collective(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff, recvcount), type,
+                    static_cast<int>(op));
 }
 
 tuttiResult_t tuttiAllToAll(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiComm_t comm,
                             tuttiStream_t stream) {
-  return collective(
-      comm, stream,
-      {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count},
-      type);
+  return collective(comm, stream, request_of(Collective::all_to_all, sendbuff, recvbuff, count), type);
 }
 
 tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type, int root,
                           tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream,
-                    {.collective = Collective::gather,
-                     .input = bytes(sendbuff),
-                     .output = bytes(recvbuff),
-                     .count = sendcount,
-                     .root = root},
-                    type);
+  return collective(comm, stream, request_of(Collective::gather, sendbuff, recvbuff, sendcount, root), type);
 }
 
 tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type, int root,
                            tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream,
-                    {.collective = Collective::scatter,
-                     .input = bytes(sendbuff),
-                     .output = bytes(recvbuff),
-                     .count = recvcount,
-                     .root = root},
-                    type);
+  return collective(comm, stream, request_of(Collective::scatter, sendbuff, recvbuff, recvcount, root), type);
 }
 
 tuttiResult_t tuttiScan(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                         tuttiComm_t comm, tuttiStream_t stream) {
-  return prefix(comm, stream,
-                {.collective = Collective::scan, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count},
-                type, op);
+  return prefix(comm, stream, request_of(Collective::scan, sendbuff, recvbuff, count), type, op);
 }
 
 tuttiResult_t tuttiExScan(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                           tuttiComm_t comm, tuttiStream_t stream) {
-  return prefix(
-      comm, stream,
-      {.collective = Collective::ex_scan, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count}, type,
-      op);
+  return prefix(comm, stream, request_of(Collective::ex_scan, sendbuff, recvbuff, count), type, op);
 }
 
 tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {

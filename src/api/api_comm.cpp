@@ -22,14 +22,11 @@ namespace {
 /// Sets options.gpu: config.device, or if that is unset `usual`, or if that is null the GPU of the thread's current
 /// CUDA context.
 Result<void> choose_gpu(Process& process, int device, const cuda::SharedGpu& usual, JoinOptions& options) {
-  if (device == -1) return {};
-  if (device == TUTTI_CONFIG_UNDEF_INT && usual) {
+  const bool unset = device == TUTTI_CONFIG_UNDEF_INT;
+  if (unset && usual)
     options.gpu = usual;
-    return {};
-  }
-  auto gpu = device == TUTTI_CONFIG_UNDEF_INT ? process.gpus.current() : process.gpus.gpu(device);
-  if (!gpu) return std::move(gpu).error();
-  options.gpu = *std::move(gpu);
+  else if (device != -1)
+    options.gpu = TUTTI_TRY(unset ? process.gpus.current() : process.gpus.gpu(device));
   return {};
 }
 
@@ -42,35 +39,34 @@ int device_of(const tuttiConfig_t* config) {
 /// zero.
 Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
   if (config == nullptr) return {};
-  const auto refused = [](std::string what) { return Error{.code = Code::invalid_argument, .what = std::move(what)}; };
-  if (config->magic != TUTTI_CONFIG_MAGIC) return refused("config was not made with TUTTI_CONFIG_INITIALIZER");
+  if (config->magic != TUTTI_CONFIG_MAGIC) return invalid_argument("config was not made with TUTTI_CONFIG_INITIALIZER");
   constexpr std::size_t known = sizeof(tuttiConfig_t);
   const std::size_t size = config->size;
   if (size > 4096)
-    return refused(
+    return invalid_argument(
         fmt::format("config.size is {} bytes, more than 4096: was config made with TUTTI_CONFIG_INITIALIZER?", size));
   const auto* tail = reinterpret_cast<const unsigned char*>(config);
   for (std::size_t i = known; i < size; ++i)
-    if (tail[i] != 0) return refused("config sets a field that this version does not know");
+    if (tail[i] != 0) return invalid_argument("config sets a field that this version does not know");
   const auto has = [size](std::size_t offset, std::size_t bytes) { return offset + bytes <= size; };
   if (has(offsetof(tuttiConfig_t, blocking), sizeof(int)) && config->blocking != TUTTI_CONFIG_UNDEF_INT &&
       config->blocking != 1)
-    return refused("config.blocking must be 1 or unset");
+    return invalid_argument("config.blocking must be 1 or unset");
   if (has(offsetof(tuttiConfig_t, deterministic), sizeof(int)) && config->deterministic != TUTTI_CONFIG_UNDEF_INT)
     options.deterministic = config->deterministic != 0;
   if (has(offsetof(tuttiConfig_t, timeoutMs), sizeof(int)) && config->timeoutMs != TUTTI_CONFIG_UNDEF_INT) {
-    if (config->timeoutMs < 1) return refused("config.timeoutMs must be positive");
+    if (config->timeoutMs < 1) return invalid_argument("config.timeoutMs must be positive");
     options.init_limit_ms = config->timeoutMs;
   }
   if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
   if (has(offsetof(tuttiConfig_t, progressContext), sizeof(void*)) && config->progress != nullptr)
     options.while_waiting = {.progress = config->progress, .context = config->progressContext};
   if (has(offsetof(tuttiConfig_t, callTimeoutMs), sizeof(int)) && config->callTimeoutMs != TUTTI_CONFIG_UNDEF_INT) {
-    if (config->callTimeoutMs < 0) return refused("config.callTimeoutMs must not be negative");
+    if (config->callTimeoutMs < 0) return invalid_argument("config.callTimeoutMs must not be negative");
     options.call_limit = CallLimit{.ms = config->callTimeoutMs, .from = "tuttiConfig_t::callTimeoutMs"};
   }
   if (const int device = device_of(config); device < -1 && device != TUTTI_CONFIG_UNDEF_INT)
-    return refused("config.device must be a GPU number, -1 or unset");
+    return invalid_argument("config.device must be a GPU number, -1 or unset");
   return {};
 }
 
@@ -116,10 +112,8 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
                        const tuttiConfig_t* config, std::int64_t deadline_ns) {
   const int nranks = place.ranks, rank = place.rank;
   if (nranks < 1 || nranks > limits::ranks_max)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("nranks {} is not in 1 to {}", nranks, limits::ranks_max)};
-  if (rank < 0 || rank >= nranks)
-    return Error{.code = Code::invalid_argument, .what = fmt::format("rank {} is not in 0 to {}", rank, nranks - 1)};
+    return invalid_argument(fmt::format("nranks {} is not in 1 to {}", nranks, limits::ranks_max));
+  if (rank < 0 || rank >= nranks) return invalid_argument(fmt::format("rank {} is not in 0 to {}", rank, nranks - 1));
   JoinOptions options{.rank = rank, .ranks = nranks, .id = id, .name = {}};
   TUTTI_TRY(read_config(config, options));
   options.deadline_ns = deadline_ns;
@@ -135,8 +129,7 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
 Result<void> end(Process& process, tuttiComm_t comm) {
   constexpr std::int64_t limit_ns = 1'000'000'000;
   const auto entry = comms().close(process.system, comm, limit_ns);
-  if (!entry)
-    return Error{.code = Code::invalid_argument, .what = "comm is not a communicator, or was destroyed already"};
+  if (!entry) return invalid_argument("comm is not a communicator, or was destroyed already");
   leave(*entry->communicator);
   return {};
 }
@@ -209,7 +202,7 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) 
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(made, "comms"));
     auto process = TUTTI_TRY(Process::get());
-    if (ndev < 1) return Error{.code = Code::invalid_argument, .what = fmt::format("ndev {} is not positive", ndev)};
+    if (ndev < 1) return invalid_argument(fmt::format("ndev {} is not positive", ndev));
     auto deadline_ns = TUTTI_TRY(deadline_of(*process, nullptr));
     auto id = TUTTI_TRY(open_root(*process, /*across_hosts=*/false));
     Group::current().start();
@@ -247,8 +240,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     TUTTI_TRY(not_null(newcomm, "newcomm"));
     auto entry = TUTTI_TRY(use(comm));
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color)};
+      return invalid_argument(fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color));
     auto& parent = entry->communicator;
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     TUTTI_TRY(read_config(config, options));
@@ -266,16 +258,14 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
     auto entry = TUTTI_TRY(use(comm));
     auto& parent = entry->communicator;
     if (nranks < 1 || nranks > parent->ranks())
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("nranks {} is not in 1 to {}", nranks, parent->ranks())};
+      return invalid_argument(fmt::format("nranks {} is not in 1 to {}", nranks, parent->ranks()));
     std::vector<Rank> members(ranks, ranks + nranks);
     std::vector<Rank> sorted = members;
     std::ranges::sort(sorted);
     if (sorted.front() < 0 || sorted.back() >= parent->ranks() || std::ranges::adjacent_find(sorted) != sorted.end())
-      return Error{.code = Code::invalid_argument, .what = "ranks must be distinct ranks of comm"};
+      return invalid_argument("ranks must be distinct ranks of comm");
     if (!std::ranges::binary_search(sorted, parent->rank()))
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
+      return invalid_argument(fmt::format("rank {} calls, but is not in ranks", parent->rank()));
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     TUTTI_TRY(read_config(config, options));
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
@@ -344,8 +334,7 @@ tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
 tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
-    if (timeoutMs < 0)
-      return Error{.code = Code::invalid_argument, .what = fmt::format("timeoutMs {} is negative", timeoutMs)};
+    if (timeoutMs < 0) return invalid_argument(fmt::format("timeoutMs {} is negative", timeoutMs));
     entry->communicator->set_call_limit({.ms = timeoutMs, .from = "tuttiCommSetTimeout"});
     return {};
   });

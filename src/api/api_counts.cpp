@@ -12,13 +12,12 @@ namespace {
 
 tuttiResult_t with_counts(tuttiComm_t comm, tuttiStream_t stream, Request request, int type, const Counts& send,
                           const Counts& recv, std::optional<int> op = {}) {
-  return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return or_refuse(std::move(entry).error());
-    if (auto set = set_type_and_op(request, type, op, **entry); !set) return or_refuse(std::move(set));
-    const auto& communicator = *(*entry)->communicator;
-    auto laid_out = lay_out(request, communicator.rank(), communicator.ranks(), send, recv);
-    return or_refuse(laid_out ? start(**entry, stream, request) : std::move(laid_out));
+  return guarded_in_group([&]() -> Result<void> {
+    auto entry = TUTTI_TRY(use(comm));
+    TUTTI_TRY(set_type_and_op(request, type, op, *entry));
+    const Communicator& communicator = *entry->communicator;
+    TUTTI_TRY(lay_out(request, communicator.rank(), communicator.ranks(), send, recv));
+    return start(*entry, stream, request);
   });
 }
 
@@ -65,18 +64,12 @@ class Widened {
 tuttiResult_t with_counts32(tuttiComm_t comm, tuttiStream_t stream, const Request& request, int type,
                             const Counts32& send, const Counts32& recv, std::optional<int> op = {}) {
   std::optional<Widened> sent, received;
-  const auto read = guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return or_refuse(std::move(entry).error());
-    const auto& communicator = *(*entry)->communicator;
-    const Rank rank = communicator.rank();
-    const int ranks = communicator.ranks();
-    auto out = Widened::of(send, input_groups(request.collective, ranks, rank, request.root), "send");
-    if (!out) return or_refuse(std::move(out).error());
-    auto in = Widened::of(recv, output_groups(request.collective, ranks, rank, request.root), "recv");
-    if (!in) return or_refuse(std::move(in).error());
-    sent = *std::move(out);
-    received = *std::move(in);
+  const auto read = guarded_in_group([&]() -> Result<void> {
+    auto entry = TUTTI_TRY(use(comm));
+    const Rank rank = entry->communicator->rank();
+    const int ranks = entry->communicator->ranks();
+    sent = TUTTI_TRY(Widened::of(send, input_groups(request.collective, ranks, rank, request.root), "send"));
+    received = TUTTI_TRY(Widened::of(recv, output_groups(request.collective, ranks, rank, request.root), "recv"));
     return {};
   });
   if (read != tuttiSuccess) return read;
@@ -93,8 +86,7 @@ Result<std::vector<std::size_t>> in_bytes(const std::size_t* counts, const tutti
     auto known = data_type(types[g]);
     if (!known) return std::move(known).error().during(fmt::format("{}types[{}]", side, g));
     if (__builtin_mul_overflow(counts[g], size_of(*known), &bytes[g]))
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("{}counts[{}] = {} exceeds the address space", side, g, counts[g])};
+      return invalid_argument(fmt::format("{}counts[{}] = {} exceeds the address space", side, g, counts[g]));
   }
   return bytes;
 }
@@ -109,14 +101,13 @@ Result<void> scatter_gather(CommEntry& entry, tuttiStream_t stream, Request requ
     request.collective = known->collective;
     request.count = known->count;
     request.root = known->root;
-    auto checked = check_arguments(request, rank, ranks);
-    return checked ? start(entry, stream, request) : std::move(checked);
+    TUTTI_TRY(check_arguments(request, rank, ranks));
+    return start(entry, stream, request);
   }
   const Exchanged all = exchanged(call, rank, ranks);
   request.collective = Collective::all_to_all;
-  auto laid_out = lay_out(request, rank, ranks, {all.send_counts.data(), all.send_at.data()},
-                          {all.recv_counts.data(), all.recv_at.data()});
-  if (!laid_out) return laid_out;
+  TUTTI_TRY(lay_out(request, rank, ranks, {all.send_counts.data(), all.send_at.data()},
+                    {all.recv_counts.data(), all.recv_at.data()}));
   request.form = Form::scatter_gather;
   request.count = call.unit;
   request.lists = fingerprint(call);
@@ -125,8 +116,7 @@ Result<void> scatter_gather(CommEntry& entry, tuttiStream_t stream, Request requ
 
 /// Errors: invalid_argument.
 Result<std::span<const int>> list(const int* ranks, int count, const char* name) {
-  if (count < 0)
-    return Error{.code = Code::invalid_argument, .what = std::string("the number of ") + name + " is negative"};
+  if (count < 0) return invalid_argument(std::string("the number of ") + name + " is negative");
   TUTTI_TRY(not_null(ranks, name));
   return std::span(ranks, static_cast<std::size_t>(count));
 }
@@ -139,25 +129,22 @@ using namespace tutti::api;  // NOLINT
 
 tuttiResult_t tuttiAllGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,
                               const size_t* rdispls, tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
-  return with_counts(comm, stream,
-                     {.collective = Collective::all_gather, .input = bytes(sendbuff), .output = bytes(recvbuff)}, type,
-                     {&sendcount, nullptr}, {recvcounts, rdispls});
+  return with_counts(comm, stream, request_of(Collective::all_gather, sendbuff, recvbuff), type, {&sendcount, nullptr},
+                     {recvcounts, rdispls});
 }
 
 tuttiResult_t tuttiReduceScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
                                   size_t recvcount, tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                   tuttiStream_t stream) {
-  return with_counts(comm, stream,
-                     {.collective = Collective::reduce_scatter, .input = bytes(sendbuff), .output = bytes(recvbuff)},
-                     type, {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
+  return with_counts(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff), type,
+                     {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
 }
 
 tuttiResult_t tuttiAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
                              const size_t* recvcounts, const size_t* rdispls, tuttiDataType_t type, tuttiComm_t comm,
                              tuttiStream_t stream) {
-  return with_counts(comm, stream,
-                     {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff)}, type,
-                     {sendcounts, sdispls}, {recvcounts, rdispls});
+  return with_counts(comm, stream, request_of(Collective::all_to_all, sendbuff, recvbuff), type, {sendcounts, sdispls},
+                     {recvcounts, rdispls});
 }
 
 tuttiResult_t tuttiAllToAllW(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
@@ -165,94 +152,74 @@ tuttiResult_t tuttiAllToAllW(const void* sendbuff, const size_t* sendcounts, con
                              const size_t* rdispls, const tuttiDataType_t* recvtypes, tuttiComm_t comm,
                              tuttiStream_t stream) {
   std::vector<std::size_t> sent, received;
-  const auto read = guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return or_refuse(std::move(entry).error());
-    const int ranks = (*entry)->communicator->ranks();
-    auto out = in_bytes(sendcounts, sendtypes, ranks, "send");
-    if (!out) return or_refuse(std::move(out).error());
-    auto in = in_bytes(recvcounts, recvtypes, ranks, "recv");
-    if (!in) return or_refuse(std::move(in).error());
-    sent = *std::move(out);
-    received = *std::move(in);
+  const auto read = guarded_in_group([&]() -> Result<void> {
+    auto entry = TUTTI_TRY(use(comm));
+    const int ranks = entry->communicator->ranks();
+    sent = TUTTI_TRY(in_bytes(sendcounts, sendtypes, ranks, "send"));
+    received = TUTTI_TRY(in_bytes(recvcounts, recvtypes, ranks, "recv"));
     return {};
   });
   if (read != tuttiSuccess) return read;
-  return with_counts(comm, stream,
-                     {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff)},
-                     tuttiUint8, {sent.data(), sdispls}, {received.data(), rdispls});
+  return with_counts(comm, stream, request_of(Collective::all_to_all, sendbuff, recvbuff), tuttiUint8,
+                     {sent.data(), sdispls}, {received.data(), rdispls});
 }
 
 tuttiResult_t tuttiGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,
                            const size_t* rdispls, tuttiDataType_t type, int root, tuttiComm_t comm,
                            tuttiStream_t stream) {
-  return with_counts(
-      comm, stream,
-      {.collective = Collective::gather, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
-      {&sendcount, nullptr}, {recvcounts, rdispls});
+  return with_counts(comm, stream, request_of(Collective::gather, sendbuff, recvbuff, /*count=*/0, root), type,
+                     {&sendcount, nullptr}, {recvcounts, rdispls});
 }
 
 tuttiResult_t tuttiScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
                             size_t recvcount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
-  return with_counts(
-      comm, stream,
-      {.collective = Collective::scatter, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
-      {sendcounts, sdispls}, {&recvcount, nullptr});
+  return with_counts(comm, stream, request_of(Collective::scatter, sendbuff, recvbuff, /*count=*/0, root), type,
+                     {sendcounts, sdispls}, {&recvcount, nullptr});
 }
 
 tuttiResult_t tuttiAllGatherV32(const void* sendbuff, int sendcount, void* recvbuff, const int* recvcounts,
                                 const int* rdispls, tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
-  return with_counts32(comm, stream,
-                       {.collective = Collective::all_gather, .input = bytes(sendbuff), .output = bytes(recvbuff)},
-                       type, {&sendcount, nullptr}, {recvcounts, rdispls});
+  return with_counts32(comm, stream, request_of(Collective::all_gather, sendbuff, recvbuff), type,
+                       {&sendcount, nullptr}, {recvcounts, rdispls});
 }
 
 tuttiResult_t tuttiReduceScatterV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
                                     int recvcount, tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                     tuttiStream_t stream) {
-  return with_counts32(comm, stream,
-                       {.collective = Collective::reduce_scatter, .input = bytes(sendbuff), .output = bytes(recvbuff)},
-                       type, {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
+  return with_counts32(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff), type,
+                       {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
 }
 
 tuttiResult_t tuttiAllToAllV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
                                const int* recvcounts, const int* rdispls, tuttiDataType_t type, tuttiComm_t comm,
                                tuttiStream_t stream) {
-  return with_counts32(comm, stream,
-                       {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff)},
-                       type, {sendcounts, sdispls}, {recvcounts, rdispls});
+  return with_counts32(comm, stream, request_of(Collective::all_to_all, sendbuff, recvbuff), type,
+                       {sendcounts, sdispls}, {recvcounts, rdispls});
 }
 
 tuttiResult_t tuttiGatherV32(const void* sendbuff, int sendcount, void* recvbuff, const int* recvcounts,
                              const int* rdispls, tuttiDataType_t type, int root, tuttiComm_t comm,
                              tuttiStream_t stream) {
-  return with_counts32(
-      comm, stream,
-      {.collective = Collective::gather, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
-      {&sendcount, nullptr}, {recvcounts, rdispls});
+  return with_counts32(comm, stream, request_of(Collective::gather, sendbuff, recvbuff, /*count=*/0, root), type,
+                       {&sendcount, nullptr}, {recvcounts, rdispls});
 }
 
 tuttiResult_t tuttiScatterV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
                               int recvcount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
-  return with_counts32(
-      comm, stream,
-      {.collective = Collective::scatter, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
-      {sendcounts, sdispls}, {&recvcount, nullptr});
+  return with_counts32(comm, stream, request_of(Collective::scatter, sendbuff, recvbuff, /*count=*/0, root), type,
+                       {sendcounts, sdispls}, {&recvcount, nullptr});
 }
 
 tuttiResult_t tuttiScatterGather(const void* sendbuff, void* recvbuff, const int* sources, int nsources,
                                  const int* destinations, int ndestinations, size_t unitcount, size_t totalcount,
                                  tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
-  return guarded([&]() -> Result<void> {
-    auto entry = use(comm);
-    if (!entry) return or_refuse(std::move(entry).error());
+  return guarded_in_group([&]() -> Result<void> {
+    auto entry = TUTTI_TRY(use(comm));
     Request request{.input = bytes(sendbuff), .output = bytes(recvbuff)};
-    if (auto set = set_type_and_op(request, type, {}, **entry); !set) return or_refuse(std::move(set));
-    auto from = list(sources, nsources, "sources");
-    if (!from) return or_refuse(std::move(from).error());
-    auto to = list(destinations, ndestinations, "destinations");
-    if (!to) return or_refuse(std::move(to).error());
-    const ScatterGather call{.sources = *from, .destinations = *to, .unit = unitcount, .total = totalcount};
-    return or_refuse(scatter_gather(**entry, stream, request, call));
+    TUTTI_TRY(set_type_and_op(request, type, {}, *entry));
+    ScatterGather call{.unit = unitcount, .total = totalcount};
+    call.sources = TUTTI_TRY(list(sources, nsources, "sources"));
+    call.destinations = TUTTI_TRY(list(destinations, ndestinations, "destinations"));
+    return scatter_gather(*entry, stream, request, call);
   });
 }

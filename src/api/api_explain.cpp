@@ -18,7 +18,7 @@ tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t 
     auto named = TUTTI_TRY(collective_named(collective));
     auto known = TUTTI_TRY(data_type(type));
     const std::size_t most = SIZE_MAX / 8 / static_cast<std::size_t>(communicator.ranks());
-    if (count > most) return Error{.code = Code::invalid_argument, .what = "count is larger than memory"};
+    if (count > most) return invalid_argument("count is larger than memory");
     const std::string all = explain_call(communicator, named, count * size_of(known));
     write_text(all, text, capacity, length);
     return {};

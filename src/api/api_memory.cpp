@@ -57,7 +57,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void
     TUTTI_TRY(not_null(buff, "buff"));
     TUTTI_TRY(not_null(handle, "handle"));
     auto entry = TUTTI_TRY(use(comm));
-    if (bytes == 0) return Error{.code = Code::invalid_argument, .what = "bytes is 0: there is nothing to register"};
+    if (bytes == 0) return invalid_argument("bytes is 0: there is nothing to register");
     RegisteredRanges& ranges = entry->communicator->channels().registered_ranges();
     const std::span memory(static_cast<std::byte*>(buff), bytes);
     *handle = reinterpret_cast<void*>(ranges.add(memory, adopt(*entry->communicator, memory)));
@@ -70,8 +70,7 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
     auto entry = TUTTI_TRY(use(comm));
     const auto id = reinterpret_cast<std::uint64_t>(handle);
     if (!entry->communicator->channels().registered_ranges().remove(id))
-      return Error{.code = Code::invalid_argument,
-                   .what = "handle is not from tuttiCommRegister on this communicator, or was already deregistered"};
+      return invalid_argument("handle is not from tuttiCommRegister on this communicator, or was already deregistered");
     return {};
   });
 }
@@ -118,7 +117,7 @@ tuttiResult_t tuttiStreamQuery(tuttiStream_t stream) {
 tuttiResult_t tuttiStreamAddCallback(tuttiStream_t stream, void (*callback)(void* context, tuttiResult_t result),
                                      void* context) {
   return on_stream(stream, [&](Stream& s) -> Result<void> {
-    if (callback == nullptr) return Error{.code = Code::invalid_argument, .what = "callback is NULL"};
+    if (callback == nullptr) return invalid_argument("callback is NULL");
     s.push([callback, context](const Error* first) {
       callback(context, first == nullptr ? tuttiSuccess : static_cast<tuttiResult_t>(first->code));
     });
@@ -131,8 +130,7 @@ tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
     auto process = TUTTI_TRY(Process::get());
     constexpr std::int64_t limit_ns = 1'000'000'000;
     auto closed = streams().close(process->system, stream, limit_ns);
-    if (!closed)
-      return Error{.code = Code::invalid_argument, .what = "stream is not a stream, or was destroyed already"};
+    if (!closed) return invalid_argument("stream is not a stream, or was destroyed already");
     return {};
   });
 }
@@ -143,12 +141,10 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
     TUTTI_TRY(not_null(op, "op"));
     TUTTI_TRY(not_null(scalar, "scalar"));
     if (residence != tuttiScalarHostImmediate && residence != tuttiScalarDevice)
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("residence {} is not a tuttiScalarResidence_t", static_cast<int>(residence))};
+      return invalid_argument(fmt::format("residence {} is not a tuttiScalarResidence_t", static_cast<int>(residence)));
     auto known = TUTTI_TRY(data_type(type));
     if (!applies(ReduceOp::pre_mul_sum, known))
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("there are no pre-multiplied sums of {}", name(known))};
+      return invalid_argument(fmt::format("there are no pre-multiplied sums of {}", name(known)));
     auto entry = TUTTI_TRY(use(comm));
     UserOp made{.type = known, .scalar = 0};
     std::memcpy(&made.scalar, scalar, size_of(known));
@@ -162,7 +158,7 @@ tuttiResult_t tuttiRedOpCreate(tuttiRedOp_t* op, tuttiRedOpFunction_t function, 
                                tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(op, "op"));
-    if (function == nullptr) return Error{.code = Code::invalid_argument, .what = "function is NULL"};
+    if (function == nullptr) return invalid_argument("function is NULL");
     auto known = TUTTI_TRY(data_type(type));
     auto entry = TUTTI_TRY(use(comm));
     // An enumeration without negative values is passed like an unsigned.
@@ -178,10 +174,9 @@ tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
     if (entry->user_ops.erase(op) == 0)
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format(
-                       "op {} was not made by tuttiRedOpCreatePreMulSum or tuttiRedOpCreate on this communicator",
-                       static_cast<int>(op))};
+      return invalid_argument(
+          fmt::format("op {} was not made by tuttiRedOpCreatePreMulSum or tuttiRedOpCreate on this communicator",
+                      static_cast<int>(op)));
     return {};
   });
 }

@@ -15,16 +15,12 @@ HandleTable<TaggedMessage>& requests() {
 
 namespace {
 
-Error refused(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 /// `any`: of a receive or a probe, which may leave both open.
 Result<void> check_source_and_tag(const Communicator& communicator, int rank, int tag, bool any) {
   const int ranks = communicator.ranks();
   if ((rank < 0 || rank >= ranks) && !(any && rank == TUTTI_ANY_SOURCE))
-    return refused(fmt::format("{} {} is not a rank (0 to {})", any ? "source" : "peer", rank, ranks - 1));
-  if (tag < 0 && !(any && tag == TUTTI_ANY_TAG)) return refused(fmt::format("tag {} is negative", tag));
+    return invalid_argument(fmt::format("{} {} is not a rank (0 to {})", any ? "source" : "peer", rank, ranks - 1));
+  if (tag < 0 && !(any && tag == TUTTI_ANY_TAG)) return invalid_argument(fmt::format("tag {} is negative", tag));
   return {};
 }
 
@@ -79,7 +75,7 @@ Result<std::shared_ptr<TaggedMessage>> use(tuttiRequest_t request) {
   TUTTI_TRY(Process::get());
   const auto use = requests().use(request);
   if (use) return use.shared();
-  return refused("request is not a request, or has ended");
+  return invalid_argument("request is not a request, or has ended");
 }
 
 /// Frees the request of a message that has ended. Errors: the message's.

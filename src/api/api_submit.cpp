@@ -10,12 +10,11 @@ namespace {
 Result<void> set_made_op(Request& request, int op, const CommEntry& entry) {
   const auto made = entry.user_ops.find(op);
   if (made == entry.user_ops.end())
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("op {} is not a tuttiRedOp_t of this communicator", op)};
+    return invalid_argument(fmt::format("op {} is not a tuttiRedOp_t of this communicator", op));
   const UserOp& user = made->second;
   if (user.type != request.type)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("op {} was made for {}, the call is {}", op, name(user.type), name(request.type))};
+    return invalid_argument(
+        fmt::format("op {} was made for {}, the call is {}", op, name(user.type), name(request.type)));
   const bool own = user.function.combine != nullptr;
   request.op = own ? ReduceOp::user : ReduceOp::pre_mul_sum;
   request.scalar = user.scalar;
@@ -31,9 +30,8 @@ Result<void> set_any_op(Request& request, int op, const CommEntry& entry) {
   request.op = static_cast<ReduceOp>(op);
   if (applies(request.op, request.type)) return {};
   const bool bits = request.op >= ReduceOp::bit_and;
-  return Error{.code = Code::invalid_argument,
-               .what = fmt::format("op {} is for {}, the call is {}", name(request.op),
-                                   bits ? "integers" : "types that have an order", name(request.type))};
+  return invalid_argument(fmt::format("op {} is for {}, the call is {}", name(request.op),
+                                      bits ? "integers" : "types that have an order", name(request.type)));
 }
 
 Result<CallStream> named(tuttiStream_t stream) {

@@ -18,6 +18,12 @@ inline std::byte* bytes(void* pointer) {
   return static_cast<std::byte*>(pointer);
 }
 
+/// The request of a call on these buffers, which has no type and operator yet. The smallest calls make one, too.
+[[gnu::always_inline]] inline Request request_of(Collective collective, const void* input, void* output,
+                                                 std::size_t count = 0, int root = 0) {
+  return {.collective = collective, .input = bytes(input), .output = bytes(output), .count = count, .root = root};
+}
+
 /// Gives the request, which has its type, an operator of any kind. Errors: invalid_argument.
 Result<void> set_any_op(Request& request, int op, const CommEntry& entry);
 
@@ -49,5 +55,11 @@ inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& reque
 
 /// Returns `result`. If it is an error and a group is open, nothing of the group will be started.
 Result<void> or_refuse(Result<void> result);
+
+/// As guarded, of a call that a group may contain: see or_refuse.
+template <class Body>
+tuttiResult_t guarded_in_group(Body&& body) noexcept {
+  return guarded([&] { return or_refuse(body()); });
+}
 
 }  // namespace tutti::api

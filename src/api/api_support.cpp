@@ -38,8 +38,7 @@ Result<CommUse> use(tuttiComm_t comm) {
   TUTTI_TRY(Process::get());
   CommUse use = comms().use(comm);
   if (use) return use;
-  return Error{.code = Code::invalid_argument,
-               .what = comm == nullptr ? "comm is NULL" : "comm is not a communicator, or was destroyed or aborted"};
+  return invalid_argument(comm == nullptr ? "comm is NULL" : "comm is not a communicator, or was destroyed or aborted");
 }
 
 Result<std::shared_ptr<Stream>> use(tuttiStream_t stream) {
@@ -47,12 +46,12 @@ Result<std::shared_ptr<Stream>> use(tuttiStream_t stream) {
   TUTTI_TRY(Process::get());
   const auto use = streams().use(stream);
   if (use) return use.shared();
-  return Error{.code = Code::invalid_argument, .what = "stream is not a stream, or was destroyed"};
+  return invalid_argument("stream is not a stream, or was destroyed");
 }
 
 Result<void> not_null(const void* pointer, const char* name) {
   if (pointer != nullptr) return {};
-  return Error{.code = Code::invalid_argument, .what = fmt::format("{} is NULL", name)};
+  return invalid_argument(fmt::format("{} is NULL", name));
 }
 
 void write_text(const std::string& all, char* to, std::size_t capacity, std::size_t* length) {

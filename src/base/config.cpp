@@ -164,14 +164,12 @@ Result<void> Config::set(std::string_view name, std::string_view value, const st
     return {};
   }
   if (value.size() > value_bytes_max)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{} ({}): the value has {} bytes, at most {} are allowed", name, origin,
-                                     value.size(), value_bytes_max)};
+    return invalid_argument(fmt::format("{} ({}): the value has {} bytes, at most {} are allowed", name, origin,
+                                        value.size(), value_bytes_max));
   auto parsed = parse(*setting, value);
   if (!parsed)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{}={} ({}): must be {}", name, value.substr(0, value_bytes_shown), origin,
-                                     allowed(*setting))};
+    return invalid_argument(
+        fmt::format("{}={} ({}): must be {}", name, value.substr(0, value_bytes_shown), origin, allowed(*setting)));
   values_[setting->name] = {std::move(parsed->text), parsed->number, origin};
   return {};
 }
@@ -180,10 +178,9 @@ Result<void> Config::set_line(std::string_view line, const std::string& origin) 
   const auto equals = line.find('=');
   const auto name = trimmed(line.substr(0, equals));
   if (equals == std::string_view::npos || name.empty())
-    return Error{.code = Code::invalid_argument, .what = fmt::format("{}: expected NAME=VALUE", origin)};
+    return invalid_argument(fmt::format("{}: expected NAME=VALUE", origin));
   if (name == "TUTTI_CONF_FILE")
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{}: a settings file cannot name another settings file", origin)};
+    return invalid_argument(fmt::format("{}: a settings file cannot name another settings file", origin));
   return set(name, trimmed(line.substr(equals + 1)), origin);
 }
 

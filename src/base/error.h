@@ -58,6 +58,11 @@ struct Error {
   bool lacks_descriptor() const;
 };
 
+/// What the user passed or set is wrong.
+inline Error invalid_argument(std::string what) {
+  return {.code = Code::invalid_argument, .what = std::move(what)};
+}
+
 /// A value, or the reason why there is none. Costs one pointer on success.
 template <class T>
 class [[nodiscard]] Result {

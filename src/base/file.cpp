@@ -30,7 +30,7 @@ Error failed(std::string_view doing, const std::string& path) {
 }
 
 Error refused(const std::string& path, std::string_view why) {
-  return Error{.code = Code::invalid_argument, .what = fmt::format("{}: {}", path, why)};
+  return invalid_argument(fmt::format("{}: {}", path, why));
 }
 
 std::string size_of(std::size_t bytes) {

@@ -262,10 +262,8 @@ Result<unsigned> log_topics(std::string_view text) {
     text.remove_prefix(std::min(name.size() + 1, text.size()));
     const auto at = std::ranges::find(topic_names, std::string_view(upper(name)), &TopicName::name);
     if (at == topic_names.end())
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is not one of INIT, TOPO, NET, COLL, TUNE, ENV, "
-                                       "ALLOC, ALL",
-                                       name)};
+      return invalid_argument(
+          fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is not one of INIT, TOPO, NET, COLL, TUNE, ENV, ALLOC, ALL", name));
     topics |= static_cast<unsigned>(at->topic);
   }
   return inverted ? ~topics : topics;

@@ -75,7 +75,7 @@ Result<RawAddress> to_raw(const SocketAddress& address) {
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0)
-    return Error{.code = Code::invalid_argument, .what = fmt::format("\"{}\" is not an IP address", address.host)};
+    return invalid_argument(fmt::format("\"{}\" is not an IP address", address.host));
   RawAddress raw;
   std::memcpy(&raw.storage, found->ai_addr, found->ai_addrlen);
   raw.bytes = found->ai_addrlen;

@@ -11,10 +11,6 @@
 namespace tutti {
 namespace {
 
-Error refused(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 /// Empty if the bytes exceed the size of an object.
 std::optional<std::size_t> bytes_of(std::size_t groups, std::size_t count, std::size_t element) {
   std::size_t bytes = 0;
@@ -43,7 +39,7 @@ Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, st
   const auto input = reinterpret_cast<std::uintptr_t>(request.input);
   const auto output = reinterpret_cast<std::uintptr_t>(request.output);
   if (input + in <= output || output + out <= input) return {};
-  return refused(
+  return invalid_argument(
       fmt::format("sendbuff [{:#x}, +{}) and recvbuff [{:#x}, +{}) overlap, but not as an in-place {} requires", input,
                   in, output, out, name(request.collective)));
 }
@@ -57,32 +53,32 @@ Result<DataType> other_data_type(int value) {
     return last;
   }();
   if (const auto type = type_of_number(value)) return *type;
-  return refused(fmt::format("type {} is not a tuttiDataType_t (0 to {}, {} to {})", value, device_type_count - 1,
-                             type_facts[device_type_count].number, last_type_number));
+  return invalid_argument(fmt::format("type {} is not a tuttiDataType_t (0 to {}, {} to {})", value,
+                                      device_type_count - 1, type_facts[device_type_count].number, last_type_number));
 }
 
 Result<void> check_every_argument(const Request& request, Rank rank, int ranks) {
   if (rooted(request.collective) && (request.root < 0 || request.root >= ranks))
-    return refused(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
+    return invalid_argument(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
   if (request.collective == Collective::barrier || request.count == 0) return {};
   const auto in =
       bytes_of(input_groups(request.collective, ranks, rank, request.root), request.count, size_of(request.type));
   const auto out =
       bytes_of(output_groups(request.collective, ranks, rank, request.root), request.count, size_of(request.type));
   if (!in || !out)
-    return refused(fmt::format("count {} of {} exceeds the address space", request.count, name(request.type)));
-  if (*in > 0 && request.input == nullptr) return refused("sendbuff is NULL");
-  if (*out > 0 && request.output == nullptr) return refused("recvbuff is NULL");
+    return invalid_argument(fmt::format("count {} of {} exceeds the address space", request.count, name(request.type)));
+  if (*in > 0 && request.input == nullptr) return invalid_argument("sendbuff is NULL");
+  if (*out > 0 && request.output == nullptr) return invalid_argument("recvbuff is NULL");
   return check_overlap(request, rank, *in, *out);
 }
 
 Result<void> check_arguments(const PeerRequest& request, std::size_t count, int ranks) {
   if (request.peer < 0 || request.peer >= ranks)
-    return refused(fmt::format("peer {} is not a rank (0 to {})", request.peer, ranks - 1));
+    return invalid_argument(fmt::format("peer {} is not a rank (0 to {})", request.peer, ranks - 1));
   if (!bytes_of(1, count, size_of(request.type)))
-    return refused(fmt::format("count {} exceeds the address space", count));
+    return invalid_argument(fmt::format("count {} exceeds the address space", count));
   if (request.bytes > 0 && request.data == nullptr)
-    return refused(request.send ? "sendbuff is NULL" : "recvbuff is NULL");
+    return invalid_argument(request.send ? "sendbuff is NULL" : "recvbuff is NULL");
   return {};
 }
 

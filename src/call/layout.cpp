@@ -14,10 +14,6 @@
 namespace tutti {
 namespace {
 
-Error refused(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 /// The end of a range, in elements; empty if its bytes exceed the size of an object.
 std::optional<std::size_t> end_of(const Range& range, std::size_t element) {
   std::size_t end = 0, bytes = 0;
@@ -30,7 +26,7 @@ std::optional<std::size_t> end_of(const Range& range, std::size_t element) {
 /// The groups of one buffer. Ranges without elements begin at 0.
 Result<std::vector<Range>> ranges_of(const Counts& given, int groups, std::size_t element, std::string_view side) {
   if (groups == 0) return std::vector<Range>();
-  if (given.counts == nullptr) return refused(fmt::format("{}counts is NULL", side));
+  if (given.counts == nullptr) return invalid_argument(fmt::format("{}counts is NULL", side));
   std::vector<Range> ranges(static_cast<std::size_t>(groups));
   std::size_t packed = 0;
   for (std::size_t g = 0; g < ranges.size(); ++g) {
@@ -39,8 +35,8 @@ Result<std::vector<Range>> ranges_of(const Counts& given, int groups, std::size_
     ranges[g] = {.begin = given.displacements != nullptr ? given.displacements[g] : packed, .count = count};
     const auto end = end_of(ranges[g], element);
     if (!end)
-      return refused(fmt::format("{}counts[{}] = {} from element {} on exceeds the address space", side, g, count,
-                                 ranges[g].begin));
+      return invalid_argument(fmt::format("{}counts[{}] = {} from element {} on exceeds the address space", side, g,
+                                          count, ranges[g].begin));
     packed = *end;
   }
   return ranges;
@@ -96,9 +92,9 @@ Result<void> check_overlap(const Request& request, const Layout& layout, Rank ra
   const std::vector<Block> outputs = in_order(request.output, layout.output, element);
   for (std::size_t i = 1; i < outputs.size(); ++i)
     if (outputs[i].begin < outputs[i - 1].end)
-      return refused(fmt::format("recvcounts and rdispls make groups {} and {} overlap",
-                                 std::min(outputs[i - 1].group, outputs[i].group),
-                                 std::max(outputs[i - 1].group, outputs[i].group)));
+      return invalid_argument(fmt::format("recvcounts and rdispls make groups {} and {} overlap",
+                                          std::min(outputs[i - 1].group, outputs[i].group),
+                                          std::max(outputs[i - 1].group, outputs[i].group)));
   if (outputs.empty() || (request.copies_input() && std::ranges::equal(layout.input, layout.output, same))) return {};
   if (request.output_over_input) return {};
   for (std::size_t g = 0; g < layout.input.size(); ++g) {
@@ -108,7 +104,7 @@ Result<void> check_overlap(const Request& request, const Layout& layout, Rank ra
     if (met == outputs.end() || met->begin >= input.end) continue;
     const int twin = in_place_block(request.collective, ranks, 1, rank, request.root, static_cast<int>(g));
     if (static_cast<int>(met->group) == twin && met->begin == input.begin && met->end == input.end) continue;
-    return refused(
+    return invalid_argument(
         fmt::format("group {} of sendbuff [{:#x}, +{}) and group {} of recvbuff [{:#x}, +{}) overlap, but not as an "
                     "in-place {}V requires",
                     g, input.begin, input.end - input.begin, met->group, met->begin, met->end - met->begin,
@@ -143,28 +139,26 @@ CountsDescriptor descriptor_of(const Request& request, const Layout& layout, Ran
 
 Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send, const Counts& recv) {
   if (rooted(request.collective) && (request.root < 0 || request.root >= ranks))
-    return refused(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
+    return invalid_argument(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
   const std::size_t element = size_of(request.type);
   auto layout = std::make_shared<Layout>();
-  auto input = ranges_of(send, input_groups(request.collective, ranks, rank, request.root), element, "send");
-  if (!input) return std::move(input).error();
-  auto output = ranges_of(recv, output_groups(request.collective, ranks, rank, request.root), element, "recv");
-  if (!output) return std::move(output).error();
-  layout->input = *std::move(input);
-  layout->output = *std::move(output);
+  layout->input =
+      TUTTI_TRY(ranges_of(send, input_groups(request.collective, ranks, rank, request.root), element, "send"));
+  layout->output =
+      TUTTI_TRY(ranges_of(recv, output_groups(request.collective, ranks, rank, request.root), element, "recv"));
   request.output_over_input = request.collective == Collective::reduce_scatter && request.input == request.output &&
                               layout->input[static_cast<std::size_t>(rank)].begin > 0;
   const std::size_t input_at = rebase(layout->input, layout->input_elements);
   const std::size_t output_at = rebase(layout->output, layout->output_elements);
-  if (layout->input_elements > 0 && request.input == nullptr) return refused("sendbuff is NULL");
-  if (layout->output_elements > 0 && request.output == nullptr) return refused("recvbuff is NULL");
+  if (layout->input_elements > 0 && request.input == nullptr) return invalid_argument("sendbuff is NULL");
+  if (layout->output_elements > 0 && request.output == nullptr) return invalid_argument("recvbuff is NULL");
   if (request.input != nullptr) request.input += input_at * element;
   if (request.output != nullptr) request.output += output_at * element;
 
   const Share own = share_with(request, *layout, rank);
   if (own.sent.count != own.received.count)
-    return refused(fmt::format("by its counts rank {} sends itself {} elements but receives {} from itself", rank,
-                               own.sent.count, own.received.count));
+    return invalid_argument(fmt::format("by its counts rank {} sends itself {} elements but receives {} from itself",
+                                        rank, own.sent.count, own.received.count));
   TUTTI_TRY(check_overlap(request, *layout, rank, ranks));
   layout->line = descriptor_of(request, *layout, rank, ranks);
   request.layout = std::move(layout);

@@ -8,17 +8,14 @@
 namespace tutti {
 namespace {
 
-Error refused(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 Result<void> check_list(std::span<const int> list, int ranks, std::string_view name) {
-  if (list.empty()) return refused(fmt::format("{} has no ranks", name));
+  if (list.empty()) return invalid_argument(fmt::format("{} has no ranks", name));
   std::vector<bool> listed(static_cast<std::size_t>(ranks));
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i] < 0 || list[i] >= ranks)
-      return refused(fmt::format("{}[{}] = {} is not a rank (0 to {})", name, i, list[i], ranks - 1));
-    if (listed[static_cast<std::size_t>(list[i])]) return refused(fmt::format("{} names rank {} twice", name, list[i]));
+      return invalid_argument(fmt::format("{}[{}] = {} is not a rank (0 to {})", name, i, list[i], ranks - 1));
+    if (listed[static_cast<std::size_t>(list[i])])
+      return invalid_argument(fmt::format("{} names rank {} twice", name, list[i]));
     listed[static_cast<std::size_t>(list[i])] = true;
   }
   return {};
@@ -38,7 +35,7 @@ Result<void> check_lists(const ScatterGather& call, int ranks) {
   TUTTI_TRY(check_list(call.sources, ranks, "sources"));
   TUTTI_TRY(check_list(call.destinations, ranks, "destinations"));
   if (call.unit > call.total || (call.unit > 0 && call.total % call.unit != 0))
-    return refused(fmt::format("unitcount {} does not divide totalcount {}", call.unit, call.total));
+    return invalid_argument(fmt::format("unitcount {} does not divide totalcount {}", call.unit, call.total));
   return {};
 }
 

@@ -105,11 +105,8 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
     binding_.output_groups = request_.layout->output;
   }
   if (access_ == Access::slots) binding_.split.tile(communicator_.channels().slot_bytes(), plan.items_max);
-  if (plan.scratch_groups > 0) {
-    auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
-    if (!scratch) return std::move(scratch).error();
-    binding_.scratch = *scratch;
-  }
+  if (plan.scratch_groups > 0)
+    binding_.scratch = TUTTI_TRY(communicator_.scratch(plan.scratch_groups * size_.group_bytes));
   run_.emplace(plan, binding_, communicator_.links());
   if (size_.choice_bytes() >= PredictionCheck::bytes_min) [[unlikely]]
     if (auto* const check = communicator_.prediction_check()) compare_with_prediction(*check);

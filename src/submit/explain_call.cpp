@@ -69,8 +69,8 @@ Result<Collective> collective_named(const char* word) {
     if (word != nullptr && plain(word) == plain(name(collective))) return collective;
     known += fmt::format("{}{}", i == 0 ? "" : ", ", name(collective));
   }
-  return Error{.code = Code::invalid_argument,
-               .what = fmt::format("collective \"{:.64}\" is not one of {}", word == nullptr ? "NULL" : word, known)};
+  return invalid_argument(
+      fmt::format("collective \"{:.64}\" is not one of {}", word == nullptr ? "NULL" : word, known));
 }
 
 }  // namespace tutti

@@ -13,16 +13,12 @@
 namespace tutti {
 namespace {
 
-Error refused(const char* what) {
-  return {.code = Code::invalid_argument, .what = what};
-}
-
 /// Device memory needs a cudaStream_t, host memory a tuttiStream_t. Errors: invalid_argument.
 Result<void> check_fit(const Communicator& communicator, bool on_device, const CallStream& stream) {
   if (on_device && stream.host != nullptr)
-    return refused("the buffers are device memory, and stream is a tuttiStream_t: they need a cudaStream_t");
+    return invalid_argument("the buffers are device memory, and stream is a tuttiStream_t: they need a cudaStream_t");
   if (on_device || stream.gpu == nullptr) return {};
-  return refused(
+  return invalid_argument(
       communicator.device() == nullptr
           ? "stream is not a stream, or was destroyed"
           : "the buffers are host memory, and stream is not a tuttiStream_t: a cudaStream_t goes with device "
@@ -124,7 +120,8 @@ Result<void> submit(const std::shared_ptr<Communicator>& communicator, PeerReque
 
 Result<void> check_on_host(const Communicator& communicator, const void* buffer) {
   if (!TUTTI_TRY(is_on_device(communicator, buffer))) return {};
-  return refused("the buffer is device memory: messages with tags are for host memory; use tuttiSend and tuttiRecv");
+  return invalid_argument(
+      "the buffer is device memory: messages with tags are for host memory; use tuttiSend and tuttiRecv");
 }
 
 }  // namespace tutti
