@@ -246,16 +246,6 @@ const Config::Value& Config::value(std::string_view name) const {
   return at->second;
 }
 
-const std::string& Config::text(std::string_view name) const {
-  return value(name).text;
-}
-std::int64_t Config::integer(std::string_view name) const {
-  return value(name).number;
-}
-const std::string& Config::origin(std::string_view name) const {
-  return value(name).origin;
-}
-
 std::vector<std::string> Config::set_by_user() const {
   std::vector<std::string> lines;
   for (const Setting& setting : settings()) {

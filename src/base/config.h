@@ -57,10 +57,11 @@ class Config {
   static Config good_from_process();
 
   /// Names must be in the table: any other name is a bug in tutti.
-  const std::string& text(std::string_view name) const;
+  const std::string& text(std::string_view name) const { return value(name).text; }
   /// of an integer or bytes; of a choice, its index in the list
-  std::int64_t integer(std::string_view name) const;
-  const std::string& origin(std::string_view name) const;  ///< "environment", "/etc/tutti.conf:3", "default"
+  std::int64_t integer(std::string_view name) const { return value(name).number; }
+  /// "environment", "/etc/tutti.conf:3", "default"
+  const std::string& origin(std::string_view name) const { return value(name).origin; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// The settings that are not at their default, one "NAME=value (origin)" each, for the log; of a secret only the

@@ -83,14 +83,8 @@ class [[nodiscard]] Result {
     assert(value_);
     return *std::move(value_);
   }
-  T* operator->() {
-    assert(value_);
-    return &*value_;
-  }
-  const T* operator->() const {
-    assert(value_);
-    return &*value_;
-  }
+  T* operator->() { return &**this; }
+  const T* operator->() const { return &**this; }
   const Error& error() const& {
     assert(error_);
     return *error_;

@@ -7,8 +7,7 @@
 
 #include "base/error.h"
 #include "base/system.h"
-#include "call/call_limit.h"
-#include "call/while_waiting.h"
+#include "call/waiting.h"
 #include "exec/run.h"
 
 namespace tutti {

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "collective/own_buffers.h"
 #include "comm/descriptor_watch.h"
 #include "comm/peer_failure.h"
 #include "exec/reduce.h"

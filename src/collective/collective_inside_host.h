@@ -71,4 +71,9 @@ class CollectiveInsideHost final : public Operation {
   std::optional<AccessLease> lease_;  // held while the run accesses peers' memory by address
 };
 
+/// What a rank says of its buffers in a call descriptor: where they lie, and how peers may reach them. Of a call that
+/// is not inline by its size. `ordinary`: the accesses to memory that is not mapped.
+void describe_buffers(CallDescriptor& descriptor, Communicator& communicator, const CollectiveRun& run,
+                      const AccessTable& ordinary);
+
 }  // namespace tutti

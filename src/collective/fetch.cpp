@@ -1,7 +1,7 @@
-#include "collective/fetch.h"
-
+// Fetches the data of large messages.
 #include <algorithm>
 
+#include "collective/mailbox.h"
 #include "comm/peer_failure.h"
 #include "progress/access_lease.h"
 

@@ -2,18 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "call/held_operation.h"
-#include "call/request.h"
-#include "comm/communicator.h"
+#include "collective/collective_across_hosts.h"
+#include "collective/collective_inside_host.h"
 
 namespace tutti {
 
 /// Both must outlive the operation. The request's turn must have come before the operation is advanced. `published`:
 /// the number of the call if a SmallCall has published its descriptor.
-void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request,
-                          std::uint64_t published = 0);
-std::unique_ptr<Operation> make_host_collective(Communicator& communicator, const Request& request);
+inline void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request,
+                                 std::uint64_t published = 0) {
+  if (communicator.spans_hosts()) return made.emplace<CollectiveAcrossHosts>(communicator, request);
+  made.emplace<CollectiveInsideHost>(communicator, request, published);
+}
 
 }  // namespace tutti

@@ -11,12 +11,29 @@
 #include <vector>
 
 #include "call/background.h"
-#include "collective/fetch.h"
 #include "collective/matching.h"
 #include "collective/outbox.h"
 #include "comm/communicator.h"
 
 namespace tutti {
+
+/// How the data of a large message comes to the receive that has matched it: out of the sender's memory, piece by
+/// piece, or on demand through slots.
+struct Fetch {
+  enum class Read { piece, last_piece, refused };
+
+  Rank from = 0;
+  PacketHeader header;
+  std::shared_ptr<Message> message;
+  std::size_t moved = 0;
+  SenderMemory memory = {};
+
+  /// The sender is to be asked for the data, or has been.
+  bool through_slots() const { return header.carried.carry == Carry::slots; }
+  /// Reads a piece of the sender's memory. Refused: this rank may not, so the data comes through slots. Errors: the
+  /// sender's failure; those of SenderMemory.
+  Result<Read> read(Communicator& communicator, PeerWindows& windows, MessageCounts& counts);
+};
 
 /// Messages between two ranks are matched in the order in which they were sent. Small ones are sent at once; where no
 /// receive waits for one that arrives, it is kept aside. Of large ones the header alone is sent. Once a receive matches
@@ -93,5 +110,12 @@ class Mailbox final : public Background {
 
 /// The communicator's, made when it is first asked for. For the thread that makes calls.
 Mailbox& mailbox_of(Communicator& communicator);
+
+/// For a rank that leaves: have all messages found their receive? A short message is sent once it lies in a slot,
+/// whether or not its receiver ever asks for it. So a message that is never received shows when one of the two leaves.
+/// A message with a tag may have been read all the same, and be kept. For the thread that has the communicator, with
+/// nothing under way but messages with tags. Errors: invalid_usage (names the ranks, and where it is known the
+/// message); remote, as the connections give them.
+Result<void> check_all_received(Communicator& communicator);
 
 }  // namespace tutti

@@ -12,18 +12,32 @@
 
 namespace tutti {
 
-class MailboxWait final : public Operation {
+/// Waits in a mailbox. All must outlive the operation.
+class InMailbox : public Operation {
  public:
-  /// All must outlive the operation.
+  Communicator* communicator() override { return &communicator_; }
+  std::int64_t poll_set(std::vector<PollItem>& items) const override {
+    mailbox_.poll_set(items);
+    return communicator_.spans_hosts() ? communicator_.poll_deadline_ns(/*awaited=*/true) : 0;
+  }
+
+ protected:
+  InMailbox(Communicator& communicator, Mailbox& mailbox) : communicator_(communicator), mailbox_(mailbox) {}
+
+  Communicator& communicator_;
+  Mailbox& mailbox_;
+};
+
+class MailboxWait final : public InMailbox {
+ public:
   MailboxWait(Communicator& communicator, Mailbox& mailbox, const Message& message)
-      : communicator_(communicator), mailbox_(mailbox), message_(message) {}
+      : InMailbox(communicator, mailbox), message_(message) {}
 
   Result<Progress> advance() override {
     const bool moved = mailbox_.progress();
     if (message_.state.load(std::memory_order_acquire) != Message::State::pending) return Progress::done;
     return moved ? Progress::moved : Progress::blocked;
   }
-  Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override {
     auto gone = mailbox_.look_at_peers();
     if (!gone) return {};
@@ -36,29 +50,21 @@ class MailboxWait final : public Operation {
     return rank < 0 ? "a receive from any rank" : fmt::format("a receive from rank {}", rank);
   }
   Rank waits_for() const override { return mailbox_.peer_of(message_); }
-  std::int64_t poll_set(std::vector<PollItem>& items) const override {
-    mailbox_.poll_set(items);
-    return communicator_.spans_hosts() ? communicator_.poll_deadline_ns(/*awaited=*/true) : 0;
-  }
 
  private:
-  Communicator& communicator_;
-  Mailbox& mailbox_;
   const Message& message_;
 };
 
-class MailboxProbe final : public Operation {
+class MailboxProbe final : public InMailbox {
  public:
-  /// All must outlive the operation.
   MailboxProbe(Communicator& communicator, Mailbox& mailbox, Rank source, int tag)
-      : communicator_(communicator), mailbox_(mailbox), source_(source), tag_(tag) {}
+      : InMailbox(communicator, mailbox), source_(source), tag_(tag) {}
 
   Result<Progress> advance() override {
     if (communicator_.failed()) return Progress::done;
     found_ = mailbox_.probe(source_, tag_);
     return found_ ? Progress::done : Progress::blocked;
   }
-  Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override {
     (void)mailbox_.probe_to_the_end(source_, tag_);
     if (!communicator_.failed()) return {};
@@ -66,16 +72,10 @@ class MailboxProbe final : public Operation {
   }
   std::string where() const override { return "a probe"; }
   Rank waits_for() const override { return source_ == MessageEnvelope::any ? any_rank : source_; }
-  std::int64_t poll_set(std::vector<PollItem>& items) const override {
-    mailbox_.poll_set(items);
-    return communicator_.spans_hosts() ? communicator_.poll_deadline_ns(/*awaited=*/true) : 0;
-  }
 
   const std::optional<MessageEnvelope>& found() const { return found_; }
 
  private:
-  Communicator& communicator_;
-  Mailbox& mailbox_;
   Rank source_;
   int tag_;
   std::optional<MessageEnvelope> found_;

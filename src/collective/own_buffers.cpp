@@ -1,5 +1,5 @@
-#include "collective/own_buffers.h"
-
+// What a rank says of its buffers.
+#include "collective/collective_inside_host.h"
 #include "comm/given_up_rights.h"
 
 namespace tutti {

@@ -1,5 +1,4 @@
-#include "collective/unreceived.h"
-
+// What ranks that leave have not received, or others of theirs.
 #include <cstring>
 
 #include <fmt/format.h>

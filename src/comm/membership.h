@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "base/host.h"
-#include "call/call_limit.h"
-#include "call/while_waiting.h"
+#include "call/waiting.h"
 #include "choice/machine.h"
 #include "comm/control_links.h"
 #include "cuda/resources.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "call/queued_call.h"
+#include "call/request.h"
 #include "gpu/bounce_buffer.h"
 
 namespace tutti {

@@ -9,21 +9,6 @@ std::atomic<std::uint32_t>& touching(const Peer& peer) {
   return peer.area.header().touching;
 }
 
-}  // namespace
-
-/// Raises `touching` before the owner of the lease looks for failures. A rank that fails sets its state first and then
-/// looks at `touching`. So at least one of both sees the other.
-AccessLease::AccessLease(Communicator& communicator) : communicator_(&communicator) {
-  touching(communicator.members().peers[communicator.rank()]).fetch_add(1, std::memory_order_seq_cst);
-}
-
-AccessLease::~AccessLease() {
-  if (communicator_ != nullptr)
-    touching(communicator_->members().peers[communicator_->rank()]).fetch_sub(1, std::memory_order_release);
-}
-
-namespace {
-
 void await_leases(Communicator& communicator) {
   constexpr std::int64_t limit_ns = 1'000'000'000;
   System& system = communicator.process().system;
@@ -45,6 +30,16 @@ void await_leases(Communicator& communicator) {
 }
 
 }  // namespace
+
+/// Raises `touching` before the owner of the lease looks for failures. A rank that fails sets its state first and then
+/// looks at `touching`. So at least one of both sees the other.
+AccessLease::AccessLease(Communicator& communicator) : communicator_(communicator) {
+  touching(communicator.members().peers[communicator.rank()]).fetch_add(1, std::memory_order_seq_cst);
+}
+
+AccessLease::~AccessLease() {
+  touching(communicator_.members().peers[communicator_.rank()]).fetch_sub(1, std::memory_order_release);
+}
 
 void take_back_buffers(Communicator& communicator, const void* leased) {
   await_leases(communicator);

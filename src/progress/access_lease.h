@@ -3,8 +3,6 @@
 // using the buffer.
 #pragma once
 
-#include <utility>
-
 #include "comm/communicator.h"
 
 namespace tutti {
@@ -14,13 +12,12 @@ class AccessLease {
  public:
   /// Whoever begins looks afterwards whether peers have failed, whose buffers must not be accessed any more.
   explicit AccessLease(Communicator& communicator);
-
-  AccessLease(AccessLease&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
-  AccessLease& operator=(AccessLease&&) = delete;
   ~AccessLease();
+  AccessLease(const AccessLease&) = delete;
+  AccessLease& operator=(const AccessLease&) = delete;
 
  private:
-  Communicator* communicator_;
+  Communicator& communicator_;
 };
 
 /// To be called after a failure of `communicator`, before its user learns of it: returns once no peer accesses this

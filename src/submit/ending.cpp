@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "collective/unreceived.h"
+#include "collective/mailbox.h"
 #include "gpu/gpu_context.h"
 #include "progress/drive.h"
 

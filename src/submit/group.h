@@ -9,9 +9,10 @@
 #include "progress/stream.h"
 #include "submit/batch.h"
 #include "submit/host_staged_batch.h"
-#include "submit/in_order.h"
 
 namespace tutti {
+
+class InOrder;
 
 class Group {
  public:

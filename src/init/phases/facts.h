@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
-#include "call/call_limit.h"
-#include "call/while_waiting.h"
+#include "call/waiting.h"
 #include "comm/membership.h"
 #include "cuda/resources.h"
 #include "init/peer_info.h"
