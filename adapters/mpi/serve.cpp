@@ -2,10 +2,6 @@
 
 namespace tutti::mpi {
 
-int report(const Communicator& communicator, int code) {
-  return communicator.tell(code);
-}
-
 int give_up(Interposer& interposer, Communicator& communicator, int code) {
   if (communicator.outcome() == Outcome::tutti) {
     // The others' first call: they wait for this rank to start.
@@ -14,17 +10,17 @@ int give_up(Interposer& interposer, Communicator& communicator, int code) {
         return failed;
     communicator.abandon(code);
   }
-  return report(communicator, code);
+  return communicator.tell(code);
 }
 
 int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
   if (communicator.outcome() == Outcome::one_rank) {
     call.run_alone();
   } else if (const tuttiResult_t result = call.run(communicator.comm(), nullptr); result != tuttiSuccess) {
-    return report(communicator, communicator.code_of(result, interposer.error_class()));
+    return communicator.tell(communicator.code_of(result, interposer.error_class()));
   }
   const int code = call.finish();
-  return code == MPI_SUCCESS ? code : report(communicator, code);
+  return code == MPI_SUCCESS ? code : communicator.tell(code);
 }
 
 int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome) {
@@ -32,25 +28,21 @@ int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome) 
   int most = 0;
   if (const tuttiResult_t result = tuttiAllReduce(&mine, &most, 1, tuttiInt32, tuttiMax, communicator.comm(), nullptr);
       result != tuttiSuccess)
-    return report(communicator, communicator.code_of(result, interposer.error_class()));
+    return communicator.tell(communicator.code_of(result, interposer.error_class()));
   if (most != 0) outcome = static_cast<Outcome>(most);
   return MPI_SUCCESS;
-}
-
-int ended_request(MPI_Request* request) {
-  return PendingCalls::give_ended(request);
 }
 
 int start_call(Interposer& interposer, Communicator& communicator, std::unique_ptr<PendingCall> pending,
                MPI_Request* request) {
   if (communicator.outcome() == Outcome::one_rank) {
     pending->call.run_alone();
-    if (const int code = pending->call.finish(); code != MPI_SUCCESS) return report(communicator, code);
-    return ended_request(request);
+    if (const int code = pending->call.finish(); code != MPI_SUCCESS) return communicator.tell(code);
+    return PendingCalls::give_ended(request);
   }
   const tuttiResult_t result = interposer.pending().start(std::move(pending), request);
   if (result == tuttiSuccess) return MPI_SUCCESS;
-  return report(communicator, communicator.code_of(result, interposer.error_class()));
+  return communicator.tell(communicator.code_of(result, interposer.error_class()));
 }
 
 }  // namespace tutti::mpi

@@ -18,10 +18,6 @@ int start_call(Interposer& interposer, Communicator& communicator, std::unique_p
                MPI_Request* request);
 /// What all ranks do: what this rank can, unless another one cannot. Errors: MPI's, as a code.
 int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome);
-/// A request of a call that has ended already.
-int ended_request(MPI_Request* request);
-/// Has MPI's error handler called. Returns `code`.
-int report(const Communicator& communicator, int code);
 /// This rank cannot make the call that the others make, and they shall not wait for it. Returns `code`.
 int give_up(Interposer& interposer, Communicator& communicator, int code);
 
@@ -31,14 +27,14 @@ int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
   Interposer* const interposer = Interposer::get();
   Communicator* const communicator = interposer == nullptr ? nullptr : interposer->communicator(comm);
   if (communicator == nullptr) return by_mpi();
-  if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return report(*communicator, code);
+  if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return communicator->tell(code);
   Outcome outcome = communicator->outcome();
   try {
     if (served(outcome)) {
       Call call;
       const Prepared prepared = prepare(call, communicator->place());
       if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
-      if (prepared.code != MPI_SUCCESS) return report(*communicator, prepared.code);
+      if (prepared.code != MPI_SUCCESS) return communicator->tell(prepared.code);
       if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
       if ((outcome == Outcome::tutti || prepared.agrees) && !communicator->started()) {
         if (const int code = communicator->start(interposer->progress(), interposer->lines()); code != MPI_SUCCESS)
@@ -65,7 +61,7 @@ int serve_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&
   Interposer* const interposer = Interposer::get();
   Communicator* const communicator = interposer == nullptr ? nullptr : interposer->communicator(comm);
   if (communicator == nullptr || request == nullptr) return by_mpi();
-  if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return report(*communicator, code);
+  if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return communicator->tell(code);
   Outcome outcome = communicator->outcome();
   if (outcome == Outcome::tutti && communicator->place().between()) outcome = Outcome::intercommunicator;
   if (outcome == Outcome::tutti && !communicator->started()) outcome = Outcome::not_started;
@@ -74,13 +70,13 @@ int serve_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&
       auto pending = std::make_unique<PendingCall>(*communicator, interposer->error_class());
       const Prepared prepared = prepare(pending->call, communicator->place());
       if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
-      if (prepared.code != MPI_SUCCESS) return report(*communicator, prepared.code);
+      if (prepared.code != MPI_SUCCESS) return communicator->tell(prepared.code);
       if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
       // The program may free its operator before the call has ended.
       const Combination& left = pending->call.combination;
       if (left.op != MPI_OP_NULL && !is_predefined(left.op)) outcome = Outcome::operation;
       interposer->statistics().count(function, false, outcome);
-      if (outcome == Outcome::nothing) return ended_request(request);
+      if (outcome == Outcome::nothing) return PendingCalls::give_ended(request);
       if (served(outcome)) return start_call(*interposer, *communicator, std::move(pending), request);
       return by_mpi();
     }

@@ -35,12 +35,6 @@ constexpr std::string_view coll_of(Collective collective) {
   return "";
 }
 
-struct InMemory {
-  bool operator()(const Ref& a, const Ref& b) const {
-    return std::pair(a.buffer, a.block) < std::pair(b.buffer, b.block);
-  }
-};
-
 /// A thread block: to a peer, from a peer, or neither.
 struct Channel {
   Rank send = -1;
@@ -88,6 +82,11 @@ class Program {
   std::string text();
 
  private:
+  struct Accesses {
+    int write = -1;
+    std::vector<int> reads = {};
+  };
+
   int channel(Rank send, Rank recv) {
     const auto [at, is_new] = channel_of_.try_emplace({send, recv}, static_cast<int>(channels_.size()));
     if (is_new) channels_.push_back({.send = send, .recv = recv});
@@ -101,14 +100,9 @@ class Program {
   void chain(const Job& job);
   void bring(const Operand& operand, Ref dst);
   void add(std::string_view type, int channel, std::vector<Ref> sources, Ref dst);
-  Ref place_of(Ref ref) const;
+  Accesses& accesses(Ref ref);
   void write(const Op& op);
   void write_step(Channel& channel, std::string_view type, Ref src, Ref dst, const Op* wait, bool waited_for);
-
-  struct Accesses {
-    int write = -1;
-    std::vector<int> reads = {};
-  };
 
   const Schedule& schedule_;
   Rank rank_;
@@ -119,7 +113,7 @@ class Program {
   std::vector<Channel> channels_;
   std::vector<Op> ops_;
   std::vector<int> last_step_;  // by op
-  std::map<Ref, Accesses, InMemory> accesses_;
+  std::map<std::pair<Buffer, int>, Accesses> accesses_;
   std::vector<std::map<int, int>> seen_;  // by channel: the last op of each other channel that it has waited for
 };
 
@@ -165,11 +159,11 @@ void Program::bring(const Operand& operand, Ref dst) {
 }
 
 /// Treats input and output as one memory, so that the order of accesses also holds for calls in place.
-Ref Program::place_of(Ref ref) const {
-  if (ref.buffer != Buffer::input) return ref;
+Program::Accesses& Program::accesses(Ref ref) {
+  if (ref.buffer != Buffer::input) return accesses_[{ref.buffer, ref.block}];
   const int same =
       in_place_block(schedule_.collective(), schedule_.ranks(), schedule_.parts(), rank_, schedule_.root(), ref.block);
-  return same < 0 ? ref : Ref{Buffer::output, same};
+  return same < 0 ? accesses_[{ref.buffer, ref.block}] : accesses_[{Buffer::output, same}];
 }
 
 void Program::add(std::string_view type, int channel, std::vector<Ref> sources, Ref dst) {
@@ -182,14 +176,14 @@ void Program::add(std::string_view type, int channel, std::vector<Ref> sources, 
       last = std::max(last, other);
     }
   };
-  for (const Ref& source : op.sources) wait(accesses_[place_of(source)].write);
+  for (const Ref& source : op.sources) wait(accesses(source).write);
   if (type != "s") {
-    const Accesses& before = accesses_[place_of(dst)];
+    const Accesses& before = accesses(dst);
     wait(before.write);
     for (const int reader : before.reads) wait(reader);
   }
-  for (const Ref& source : op.sources) accesses_[place_of(source)].reads.push_back(number);
-  if (type != "s") accesses_[place_of(dst)] = {.write = number};
+  for (const Ref& source : op.sources) accesses(source).reads.push_back(number);
+  if (type != "s") accesses(dst) = {.write = number};
 
   seen_.resize(channels_.size());
   for (const auto& [other_channel, other] : wanted) {

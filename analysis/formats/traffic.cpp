@@ -14,6 +14,16 @@ namespace {
 
 using Messages = std::map<std::pair<int, Rank>, std::vector<Ref>>;  // by step and peer
 
+/// Bytes of one block of `part` in a call of `bytes`.
+std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
+  int groups = 1;
+  for (Rank rank = 0; rank < schedule.ranks(); ++rank)
+    groups = std::max({groups, input_groups(schedule.collective(), schedule.ranks(), rank, schedule.root()),
+                       output_groups(schedule.collective(), schedule.ranks(), rank, schedule.root())});
+  if (schedule.collective() == Collective::barrier) return 0;
+  return Split(bytes / index(groups), 1, schedule.parts()).part(part).count;
+}
+
 class Graph {
  public:
   Graph(const Schedule& schedule, const TrafficSize& size, Rank rank) : schedule_(schedule), size_(size), rank_(rank) {}
@@ -92,15 +102,6 @@ void Graph::make(const Job& job, const std::map<Rank, int>& receives) {
 }
 
 }  // namespace
-
-std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
-  int groups = 1;
-  for (Rank rank = 0; rank < schedule.ranks(); ++rank)
-    groups = std::max({groups, input_groups(schedule.collective(), schedule.ranks(), rank, schedule.root()),
-                       output_groups(schedule.collective(), schedule.ranks(), rank, schedule.root())});
-  if (schedule.collective() == Collective::barrier) return 0;
-  return Split(bytes / index(groups), 1, schedule.parts()).part(part).count;
-}
 
 Result<std::vector<std::vector<TrafficNode>>> traffic(const Schedule& schedule, const TrafficSize& size) {
   if (!lowers_to(schedule, Access::slots))

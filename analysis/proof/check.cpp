@@ -8,7 +8,6 @@
 
 #include "analysis/proof/check_machine.h"
 #include "analysis/proof/check_operands.h"
-#include "analysis/proof/check_residency.h"
 #include "analysis/proof/check_terms.h"
 
 namespace tutti {
@@ -55,6 +54,33 @@ Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool 
   return {};
 }
 
+/// An upper bound of the channels with one index that can wait at the same time for channels that are not resident.
+///
+/// Suppose that all ranks except those of a set U are resident. Then exactly the ranks that wait for a rank of U wait
+/// forever. A rank that is neither in U nor waits for U may be added to U. So for a U that blocks the most ranks, every
+/// rank is in U or waits for U, and the number of blocked ranks is ranks − |U|. Now take ranks whose sets, the rank
+/// itself and all ranks it waits for, have no member in common: each set contains a different member of U. So |U| is at
+/// least the number of such ranks that are found.
+int blocked_max(const proof::Waits& waits, int ranks) {
+  std::vector<std::vector<Rank>> held_up_by;  // by rank: the rank itself and the ranks it waits for
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    held_up_by.emplace_back();
+    for (Rank peer = 0; peer < ranks; ++peer)
+      if (peer == rank || waits[static_cast<std::size_t>(rank) * ranks + peer] != 0) held_up_by.back().push_back(peer);
+  }
+  std::ranges::stable_sort(held_up_by, {}, [](const std::vector<Rank>& all) { return all.size(); });
+
+  int apart = 0;
+  std::vector<char> taken(static_cast<std::size_t>(ranks));
+  for (const std::vector<Rank>& all : held_up_by) {
+    const auto is_taken = [&taken](Rank rank) { return taken[static_cast<std::size_t>(rank)] != 0; };
+    if (std::ranges::any_of(all, is_taken)) continue;
+    for (const Rank rank : all) taken[static_cast<std::size_t>(rank)] = 1;
+    ++apart;
+  }
+  return ranks - apart;
+}
+
 }  // namespace
 
 Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how) {
@@ -81,7 +107,7 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
   TUTTI_TRY(run(std::span(&call, 1), once, /*multiplied=*/false, [&](const proof::Machine& machine) {
     found = {.channels = machine.channels() * schedule.ranks(), .resident = 1};
     for (int channel = 0; channel < machine.channels(); ++channel)
-      found.resident += proof::blocked_max(machine.waits(channel), schedule.ranks());
+      found.resident += blocked_max(machine.waits(channel), schedule.ranks());
   }));
   return found;
 }

@@ -7,19 +7,12 @@
 #include "analysis/proof/check_operands.h"
 
 namespace tutti::proof {
-namespace {
 
 /// Only slots have several tiles and channels.
-int tiles_of(Access access, const CheckCase& how) {
-  return access == Access::slots ? std::max(how.tiles, 1) : 1;
-}
-
-}  // namespace
-
 Stage::Stage(const Program& program_in, const CheckCase& how)
     : program(program_in),
       access(program_in.plans[0].access),
-      tiles(tiles_of(access, how)),
+      tiles(access == Access::slots ? std::max(how.tiles, 1) : 1),
       channels(std::clamp(how.channels, 1, tiles)),
       memory(*program_in.schedule, tiles, *program_in.in_place) {}
 

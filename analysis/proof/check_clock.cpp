@@ -21,14 +21,6 @@ void Clocks::give(Row row) {
   free_ = row;
 }
 
-void Clocks::clear(Row row) {
-  std::fill_n(at(row), width_, 0u);
-}
-
-void Clocks::copy(Row to, Row from) {
-  std::copy_n(at(from), width_, at(to));
-}
-
 void Clocks::join(Row into, Row other) {
   std::uint32_t* const to = at(into);
   const std::uint32_t* const from = at(other);

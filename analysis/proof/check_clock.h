@@ -1,6 +1,7 @@
 // The happened-before order of accesses: vector clocks, and cells of memory that detect two unordered accesses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -27,8 +28,8 @@ class Clocks {
   std::size_t width() const { return width_; }
   Row& next(Row row) { return next_[row]; }
 
-  void clear(Row row);
-  void copy(Row to, Row from);
+  void clear(Row row) { std::fill_n(at(row), width_, 0u); }
+  void copy(Row to, Row from) { std::copy_n(at(from), width_, at(to)); }
   void join(Row into, Row other);
   /// The next time of `rank`.
   void tick(Row row, Rank rank) { ++at(row)[static_cast<std::size_t>(rank)]; }

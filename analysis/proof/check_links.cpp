@@ -38,10 +38,6 @@ Message& Slots::message(Link& link, std::uint32_t number) {
   return messages_[link.first + number % slots_];
 }
 
-Slots::Item& Slots::item(Link& link, std::uint32_t number, std::uint32_t item) {
-  return items_[(std::size_t{link.first} + number % slots_) * items_max_ + item];
-}
-
 void Slots::carve(Link& link) {
   link.first = static_cast<std::uint32_t>(messages_.size());
   messages_.resize(messages_.size() + slots_);

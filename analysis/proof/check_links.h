@@ -69,7 +69,9 @@ class Slots {
   bool has_free_slot(const Link& link) const { return link.committed - link.released < slots_; }
   /// The message with this number, which must be one of the last `slots`.
   Message& message(Link& link, std::uint32_t number);
-  Item& item(Link& link, std::uint32_t number, std::uint32_t item);
+  Item& item(Link& link, std::uint32_t number, std::uint32_t item) {
+    return items_[(std::size_t{link.first} + number % slots_) * items_max_ + item];
+  }
   std::uint32_t slots() const { return slots_; }
 
  private:

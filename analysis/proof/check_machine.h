@@ -9,9 +9,12 @@
 #include "analysis/proof/check_entries.h"
 #include "analysis/proof/check_messages.h"
 #include "analysis/proof/check_offers.h"
-#include "analysis/proof/check_residency.h"
 
 namespace tutti::proof {
+
+/// The waits between the ranks of one channel: [rank · ranks + peer] is set if an action of `rank` comes after an
+/// action of `peer`.
+using Waits = std::vector<char>;
 
 /// Plans must have passed check_operands. Checks during execution: every operand is defined and has no race, both ends
 /// of a message agree, some channel can proceed, and at the end of every call the rank's outputs are right.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "analysis/simulator/event_queue.h"
-#include "analysis/simulator/fifo_network.h"
 
 namespace tutti::simulator {
 namespace {

@@ -1,10 +1,9 @@
 // Messages that queue at every link.
-#include "analysis/simulator/fifo_network.h"
-
 #include <algorithm>
 #include <cstddef>
 
 #include "analysis/simulator/event_queue.h"
+#include "analysis/simulator/network.h"
 
 namespace tutti::simulator {
 namespace {

@@ -10,10 +10,6 @@
 namespace tutti::simulator {
 namespace {
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 class TorusMessages : public MessageSource {
  public:
   TorusMessages(const Torus& torus, bool swing, double bytes)

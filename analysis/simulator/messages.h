@@ -1,11 +1,17 @@
 // The input of a simulation: the messages of a collective, step by step.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "plan/types.h"
 
 namespace tutti::simulator {
+
+/// Of arrays by rank, endpoint, step or level.
+inline std::size_t index(int i) {
+  return static_cast<std::size_t>(i);
+}
 
 /// A message from one endpoint to another in one step. Endpoints are the ranks, followed by the switches that sum.
 struct Message {

@@ -31,5 +31,6 @@ class NetworkWire : public Wire {
 
 /// `topology` must outlive the result.
 std::unique_ptr<NetworkWire> make_wire(const Topology& topology, Sharing sharing);
+std::unique_ptr<NetworkWire> make_fifo_wire(const Topology& topology);
 
 }  // namespace tutti::simulator

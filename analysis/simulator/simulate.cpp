@@ -9,10 +9,6 @@
 namespace tutti::simulator {
 namespace {
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// The work of an endpoint in a step.
 struct Member {
   std::uint32_t first = 0;  // its messages: [first, first + sends) of the step

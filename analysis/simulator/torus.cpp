@@ -4,17 +4,10 @@
 #include <cassert>
 #include <utility>
 
+#include "analysis/simulator/messages.h"
 #include "analysis/simulator/topology.h"
 
 namespace tutti::simulator {
-namespace {
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
-
 Torus::Torus(std::vector<int> sizes, Link link) : sizes_(std::move(sizes)), strides_(sizes_.size()) {
   for (std::size_t d = sizes_.size(); d-- > 0; ranks_ *= sizes_[d]) strides_[d] = ranks_;
   links_.assign(index(ranks_) * sizes_.size() * 2, link);

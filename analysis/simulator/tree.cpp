@@ -5,17 +5,10 @@
 #include <cassert>
 #include <utility>
 
+#include "analysis/simulator/messages.h"
 #include "analysis/simulator/topology.h"
 
 namespace tutti::simulator {
-namespace {
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
-
 Tree::Tree(std::vector<TreeLevel> levels) : tree_(std::move(levels)), counts_(tree_.size() + 1, 1) {
   assert(!tree_.empty());
   for (std::size_t level = tree_.size(); level-- > 0;) counts_[level] = counts_[level + 1] * tree_[level].size;

@@ -1,6 +1,7 @@
 #include "call/scatter_gather.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -23,10 +24,7 @@ Result<void> check_list(std::span<const int> list, int ranks, std::string_view n
 
 /// Whether the list has all ranks in order.
 bool is_all(std::span<const int> list, int ranks) {
-  if (list.size() != static_cast<std::size_t>(ranks)) return false;
-  for (std::size_t i = 0; i < list.size(); ++i)
-    if (list[i] != static_cast<int>(i)) return false;
-  return true;
+  return std::ranges::equal(list, std::views::iota(0, ranks));
 }
 
 }  // namespace

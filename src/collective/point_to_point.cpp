@@ -58,10 +58,6 @@ Result<Progress> PointToPoint::advance() {
   return Progress::done;
 }
 
-std::size_t PointToPoint::slot_bytes() const {
-  return communicator_.channels().slot_bytes();
-}
-
 /// True if all sent messages have left this process.
 Result<bool> PointToPoint::flush() {
   bool all = true;
@@ -126,7 +122,10 @@ Result<Progress> PointToPoint::send(Queue& queue) {
       finish(queue);
     return Progress::moved;
   }
-  if (!queue.begun && has_left(communicator_, queue.peer)) return left(queue.peer);
+  if (!queue.begun && has_left(communicator_, queue.peer))
+    return Error{.code = Code::remote,
+                 .what = fmt::format("{} left the communicator during {}", communicator_.describe(queue.peer), where()),
+                 .peer = queue.peer};
   auto slot = TUTTI_TRY(sender.acquire());
   if (slot.empty()) return Progress::blocked;
 
@@ -187,7 +186,8 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
   const bool remote = communicator_.members().peers[queue.peer].remote();
-  const std::size_t length = queue.begun ? std::min(slot_bytes(), request.bytes - queue.moved) : sizeof(Header);
+  const std::size_t length =
+      queue.begun ? std::min(communicator_.channels().slot_bytes(), request.bytes - queue.moved) : sizeof(Header);
   auto slot = receiver.peek(remote ? length : 0);  // shared memory stores the length
   if (!slot) return std::move(slot).error();
   if (slot->data() == nullptr) return Progress::blocked;
@@ -247,12 +247,6 @@ Result<void> PointToPoint::poll_peers() {
     if (*moved == Progress::blocked) return *std::move(gone);
   }
   return {};
-}
-
-Error PointToPoint::left(Rank peer) const {
-  return {.code = Code::remote,
-          .what = fmt::format("{} left the communicator during {}", communicator_.describe(peer), where()),
-          .peer = peer};
 }
 
 const PointToPoint::Queue* PointToPoint::first_open() const {

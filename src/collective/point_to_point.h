@@ -52,12 +52,10 @@ class PointToPoint final : public Operation {
   };
 
   Result<void> to_self();
-  Error left(Rank peer) const;
   const Queue* first_open() const;
   Result<Progress> send(Queue& queue);
   Result<Progress> receive(Queue& queue);
   Result<bool> flush();
-  std::size_t slot_bytes() const;
   Result<Progress> receive_by_reference(Queue& queue, const PeerRequest& request);
   Header header_of(const PeerRequest& request) const;
   Result<void> open(Queue& queue, const PeerRequest& request, const Header& header);
