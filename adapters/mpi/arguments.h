@@ -1,8 +1,6 @@
 // What functions that prepare calls share: are arguments right, and what do they name?
 #pragma once
 
-#include <vector>
-
 #include "adapters/mpi/datatype.h"
 #include "adapters/mpi/prepare.h"
 #include "adapters/mpi/side.h"

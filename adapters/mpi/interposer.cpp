@@ -1,6 +1,5 @@
 #include "adapters/mpi/interposer.h"
 
-#include <cstdint>
 #include <functional>
 
 #include "adapters/mpi/datatype.h"

@@ -4,8 +4,6 @@
 // is the same. So whether tutti serves such a call depends on no type. What a reduction needs is alike on all ranks.
 #pragma once
 
-#include <cstddef>
-
 #include "adapters/mpi/call.h"
 #include "adapters/mpi/mpi_header.h"
 #include "adapters/mpi/statistics.h"

@@ -1,5 +1,4 @@
 // Reductions: by tutti's operators, or moved to where MPI combines them.
-#include <vector>
 
 #include "adapters/mpi/prepare.h"
 #include "adapters/mpi/prepare_between.h"

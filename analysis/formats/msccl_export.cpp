@@ -1,17 +1,15 @@
-// Writes a schedule as an MSCCL XML file.
+#include "analysis/formats/msccl_export.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/markup.h"
-#include "formats/plan_file.h"
-#include "formats/source.h"
 #include "plan/jobs.h"
 #include "plan/lower.h"
 

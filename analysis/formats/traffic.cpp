@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "formats/source.h"
 #include "plan/jobs.h"
 #include "plan/lower.h"
 

@@ -1,7 +1,6 @@
 // Draws the ring of a job: inside hosts from rank to rank, between hosts through the gutters of the grid.
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "analysis/pictures/job_picture.h"
 

@@ -2,7 +2,6 @@
 #include "analysis/simulator/network.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <limits>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "analysis/simulator/patterns.h"
 
 #include <bit>
-#include <functional>
 #include <optional>
 #include <utility>
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "analysis/simulator/messages.h"
 #include "analysis/simulator/topology.h"

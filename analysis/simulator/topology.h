@@ -1,7 +1,6 @@
 // Links of a simulated machine, and the paths of messages over them.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

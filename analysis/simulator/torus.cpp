@@ -1,7 +1,6 @@
 // Links and paths of a torus.
 #include <fmt/format.h>
 
-#include <cassert>
 #include <utility>
 
 #include "analysis/simulator/messages.h"

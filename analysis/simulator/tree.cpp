@@ -1,7 +1,6 @@
 // Links and paths of a tree of switches.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // The C functions that create, split, query and end communicators.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 
 #include <fmt/format.h>

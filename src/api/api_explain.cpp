@@ -1,6 +1,4 @@
 // The C functions that report which algorithm and transport calls used or would use.
-#include <algorithm>
-#include <cstring>
 
 #include "api/api_support.h"
 #include "call/arguments.h"

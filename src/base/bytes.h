@@ -1,15 +1,12 @@
 // Numbers and texts in frames: little endian. Reading past the end is detected and never happens.
 #pragma once
 
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace tutti {

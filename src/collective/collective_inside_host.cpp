@@ -1,8 +1,6 @@
 #include "collective/collective_inside_host.h"
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // Wait for one message of a mailbox to end, or to come.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // A host stream: an ordered queue of submissions, run by its own thread.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>

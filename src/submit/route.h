@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "call/request.h"
 #include "comm/communicator.h"
