@@ -47,8 +47,9 @@ bool have_landed(const std::vector<PeerRequest>& requests) {
 
 }  // namespace
 
-/// For a stream to come to the call.
+/// Whether it waits for a stream to come to its call.
 bool Batch::awaits_gpu() const {
+  if (!communicator_->turn_of(ticket_)) return false;
   const bool next = next_ < requests_.size() && !collective_ && !has_landed(requests_[next_]);
   return next || (may_transfer() && !transfers_ && !have_landed(peers_));
 }

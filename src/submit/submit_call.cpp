@@ -108,7 +108,7 @@ Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request& 
   }
   if (stream.host != nullptr || Group::open() || request.route.queued()) return start(communicator, request, stream);
   if (auto* const device = communicator->device()) device->count(request);
-  return run_in_turn(*communicator, request);
+  return request.route.on_device() ? run_in_turn(*communicator, request) : run_alone(*communicator, request);
 }
 
 Result<void> submit(const std::shared_ptr<Communicator>& communicator, PeerRequest& request, const CallStream& stream) {
