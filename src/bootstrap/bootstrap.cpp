@@ -12,7 +12,6 @@
 #include "bootstrap/bootstrap_call.h"
 #include "bootstrap/bootstrap_messages.h"
 #include "bootstrap/exchange_round.h"
-#include "net/digest.h"
 #include "net/wire.h"
 
 namespace tutti {

@@ -2,7 +2,6 @@
 // a tree.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

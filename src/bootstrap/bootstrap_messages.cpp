@@ -1,6 +1,5 @@
 #include "bootstrap/bootstrap_messages.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_acceptor.h"
@@ -16,7 +15,6 @@
 #include "bootstrap/local_excuses.h"
 #include "bootstrap/roster.h"
 #include "bootstrap/start_report.h"
-#include "net/digest.h"
 #include "net/wire.h"
 
 namespace tutti {

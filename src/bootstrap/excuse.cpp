@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "bootstrap/bootstrap_messages.h"
-#include "net/digest.h"
 
 namespace tutti::bootstrap {
 

@@ -15,7 +15,6 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "net/digest.h"
 #include "net/unique_id.h"
 
 namespace tutti::handshake {

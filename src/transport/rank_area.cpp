@@ -48,10 +48,6 @@ RankArea::RankArea(std::byte* base, const AreaShape& shape) : base_(base), shape
   assert(reinterpret_cast<std::uintptr_t>(base) % page_bytes == 0);
 }
 
-std::size_t RankArea::bytes(const AreaShape& shape) {
-  return Layout(shape).bytes;
-}
-
 void RankArea::format() {
   AreaHeader& head = header();
   head.magic = AreaHeader::magic_value;
@@ -60,14 +56,6 @@ void RankArea::format() {
   head.failure.store(0, std::memory_order_relaxed);
   head.culprit.store(-1, std::memory_order_relaxed);
   head.ends_all.store(0, std::memory_order_relaxed);
-}
-
-bool RankArea::valid() const {
-  return header().magic == AreaHeader::magic_value && header().bytes == layout_.bytes;
-}
-
-AreaHeader& RankArea::header() const {
-  return *reinterpret_cast<AreaHeader*>(base_);
 }
 
 std::byte* RankArea::call_descriptors() const {
@@ -83,16 +71,6 @@ PeerFlags& RankArea::flags(int channel, int peer) const {
   return *reinterpret_cast<PeerFlags*>(base_ + layout_.flags + pair(channel, peer) * layout_.flags_stride);
 }
 
-Flag& RankArea::signal(int channel, int peer) const {
-  return flags(channel, peer).signal;
-}
-Flag& RankArea::filled(int channel, int peer) const {
-  return flags(channel, peer).filled;
-}
-Flag& RankArea::freed(int channel, int peer) const {
-  return flags(channel, peer).freed;
-}
-
 std::byte* RankArea::slot(int channel, int peer, std::uint64_t message) const {
   const std::size_t index = pair(channel, peer) * shape_.slots + message % shape_.slots;
   return base_ + layout_.slots + index * layout_.slot_stride;
@@ -100,10 +78,6 @@ std::byte* RankArea::slot(int channel, int peer, std::uint64_t message) const {
 
 std::byte* RankArea::shares(std::uint64_t sequence) const {
   return base_ + layout_.shares + sequence % limits::call_payloads * layout_.shares_stride;
-}
-
-std::byte* RankArea::device_board() const {
-  return base_ + layout_.device_board;
 }
 
 SlotHead& RankArea::slot_head(int channel, int peer, std::uint64_t message) const {

@@ -109,18 +109,20 @@ class RankArea {
   RankArea(std::byte* base, const AreaShape& shape);
 
   /// SIZE_MAX if the shape is larger than a process can address.
-  static std::size_t bytes(const AreaShape& shape);
+  static std::size_t bytes(const AreaShape& shape) { return Layout(shape).bytes; }
   void format();
   /// False when the memory was not written by `format` for this shape.
-  bool valid() const;
+  bool valid() const { return header().magic == AreaHeader::magic_value && header().bytes == layout_.bytes; }
 
   const AreaShape& shape() const { return shape_; }
-  AreaHeader& header() const;
+  AreaHeader& header() const { return *reinterpret_cast<AreaHeader*>(base_); }
   std::byte* call_descriptors() const;
-  Flag& signal(int channel, int peer) const;  ///< raised by `peer`
-  Flag& filled(int channel, int peer) const;  ///< number of messages from `peer` so far, written by `peer`
-  /// number of messages to `peer` that it has released, written by `peer`
-  Flag& freed(int channel, int peer) const;
+  /// Raised by `peer`.
+  Flag& signal(int channel, int peer) const { return flags(channel, peer).signal; }
+  /// Number of messages from `peer` so far, written by `peer`.
+  Flag& filled(int channel, int peer) const { return flags(channel, peer).filled; }
+  /// Number of messages to `peer` that it has released, written by `peer`.
+  Flag& freed(int channel, int peer) const { return flags(channel, peer).freed; }
   std::byte* slot(int channel, int peer, std::uint64_t message) const;  ///< in the receiver's area
   SlotHead& slot_head(int channel, int peer, std::uint64_t message) const;
   /// Space for the counts that call `sequence` publishes for each rank, share_bytes per rank. Written and read by the
@@ -129,7 +131,7 @@ class RankArea {
   static constexpr std::size_t share_bytes = 32;
   /// Space in which the rank offers memory of its GPU to peers, and tells how its calls go: a cuda::BufferBoard, and at
   /// the end MessagePathHistory and PathHistory.
-  std::byte* device_board() const;
+  std::byte* device_board() const { return base_ + layout_.device_board; }
   static constexpr std::size_t device_board_bytes = 40 * 1024;
 
  private:

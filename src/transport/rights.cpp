@@ -1,7 +1,6 @@
 #include "transport/rights.h"
 
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cerrno>
 
@@ -9,10 +8,6 @@ namespace tutti {
 
 Rights Rights::now() {
   return {.user = ::geteuid(), .dumpable = ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1};
-}
-
-uid_t Rights::user_now() {
-  return ::geteuid();
 }
 
 /// ENOSYS: what some seccomp filters answer.

@@ -268,10 +268,6 @@ void SegmentTable::take_back(SegmentName name) {
   offered_.erase(name);
 }
 
-std::uint32_t SegmentTable::retired() const {
-  return retired_.load(std::memory_order_acquire);
-}
-
 bool SegmentTable::alive(SegmentName name) const {
   const std::shared_lock lock(mutex_);
   return named(name) != nullptr;

@@ -85,7 +85,7 @@ class SegmentTable {
   std::unique_ptr<Offered> offer(Export descriptor);
 
   /// Counts frees and moves. A peer that sees the count change looks for mappings to drop.
-  std::uint32_t retired() const;
+  std::uint32_t retired() const { return retired_.load(std::memory_order_acquire); }
   bool alive(SegmentName name) const;
 
   /// Moves the segment that contains `at` onto fresh pages with the same content and address, so that no late peer can

@@ -1,16 +1,10 @@
 #include "transport/socket.h"
 
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace tutti {
-namespace {
-
-constexpr std::align_val_t page{4096};
-
-}  // namespace
 
 SocketLink::SocketLink(System& system, std::vector<Socket> sockets, Ends ends, std::size_t piece_bytes)
     : system_(system), sockets_(std::move(sockets)), ends_(std::move(ends)), piece_bytes_(piece_bytes) {
@@ -46,12 +40,6 @@ Result<std::size_t> SocketLink::outcome(Result<Moved> moved) const {
                .what = fmt::format("the connection to {} {}", ends_.peer_name, moved ? "was closed" : "was lost"),
                .sys_errno = reason,
                .peer = ends_.peer};
-}
-
-MessageMemory::MessageMemory(std::size_t bytes) : data_(static_cast<std::byte*>(::operator new(bytes, page))) {}
-
-void MessageMemory::Free::operator()(std::byte* data) const {
-  ::operator delete(data, page);
 }
 
 }  // namespace tutti

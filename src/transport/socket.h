@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -66,12 +67,13 @@ class SocketLink {
 /// Memory of one message, on pages of its own; a page exists once it is touched.
 class MessageMemory {
  public:
-  explicit MessageMemory(std::size_t bytes);
+  explicit MessageMemory(std::size_t bytes) : data_(static_cast<std::byte*>(::operator new(bytes, page))) {}
   std::byte* data() const { return data_.get(); }
 
  private:
+  static constexpr std::align_val_t page{4096};
   struct Free {
-    void operator()(std::byte* data) const;
+    void operator()(std::byte* data) const { ::operator delete(data, page); }
   };
   std::unique_ptr<std::byte, Free> data_;
 };

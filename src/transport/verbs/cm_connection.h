@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "base/system.h"
 #include "transport/verbs/cm_library.h"

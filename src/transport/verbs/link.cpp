@@ -1,20 +1,14 @@
 #include "transport/verbs/link.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace tutti::verbs {
-namespace {
-
-std::uint32_t host_order(std::uint32_t value) {
-  return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
-}
-
-}  // namespace
 
 Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, Owner peer, RegisteredMemory ring,
            RegisteredMemory slots)
@@ -94,7 +88,7 @@ void Link::complete(const Completion& completion) {
 
 /// All numbers are the peer's: checked before they are used.
 void Link::receive(const Completion& completion) {
-  const Immediate immediate = Immediate::unpack(host_order(completion.immediate));
+  const Immediate immediate = Immediate::unpack(ntohl(completion.immediate));
   const bool right = (completion.wc_flags & with_immediate) != 0 && out_.may_be_freed(immediate.credits) &&
                      (immediate.is_invitation() ? out_.take_invitation(immediate.message)
                                                 : immediate.credit_only || in_.place(immediate, completion.byte_len));

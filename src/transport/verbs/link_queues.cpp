@@ -12,10 +12,6 @@ constexpr std::size_t piece_bytes_min = 16 * 1024;
 
 }  // namespace
 
-std::size_t LinkShape::ring_bytes() const {
-  return ring_slots() * (slot_bytes + static_cast<std::size_t>(queue_pairs) * sizeof(Destination));
-}
-
 /// Queue pairs have no common order, so each has places of its own: a late invitation never overwrites a later one.
 std::size_t LinkShape::invitation_at(std::uint64_t message) const {
   const std::size_t ring = ring_slots();
@@ -30,14 +26,6 @@ std::size_t LinkShape::piece_bytes() const {
 
 std::uint32_t LinkShape::pieces(std::size_t bytes) const {
   return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + piece_bytes() - 1) / piece_bytes());
-}
-
-std::uint32_t LinkShape::sends() const {
-  return ring_slots() * (pieces(slot_bytes) + invitation_sends) + credit_sends;
-}
-
-std::uint32_t LinkShape::receives() const {
-  return ring_slots() * (pieces(slot_bytes) + invitation_receives) + credit_receives;
 }
 
 Result<void> LinkQueues::create(const QueueShape& queues, std::uint32_t sink) {

@@ -43,7 +43,9 @@ struct LinkShape {
 
   std::uint32_t ring_slots() const { return 2 * static_cast<std::uint32_t>(slots); }
   /// The ring's memory: its slots, and behind them the area where the other end tells of its invitations.
-  std::size_t ring_bytes() const;
+  std::size_t ring_bytes() const {
+    return ring_slots() * (slot_bytes + static_cast<std::size_t>(queue_pairs) * sizeof(Destination));
+  }
   std::size_t slot_at(std::uint64_t message) const { return message % ring_slots() * slot_bytes; }
   std::size_t invitation_at(std::uint64_t message) const;
   /// A long message travels in pieces, over all queue pairs, so that its beginning can be used before its end is here.
@@ -52,8 +54,8 @@ struct LinkShape {
   /// Of one queue pair: what a message and a report of credits may need.
   std::uint32_t space_needed() const { return pieces(slot_bytes) + credit_receives; }
   /// Of one queue pair: work requests under way, and receives posted at a time.
-  std::uint32_t sends() const;
-  std::uint32_t receives() const;
+  std::uint32_t sends() const { return ring_slots() * (pieces(slot_bytes) + invitation_sends) + credit_sends; }
+  std::uint32_t receives() const { return ring_slots() * (pieces(slot_bytes) + invitation_receives) + credit_receives; }
   /// Where requests have headers of their own, those that are flushed by a failure take twice the space.
   std::size_t completions(bool iwarp) const { return std::size_t{sends()} * (iwarp ? 2 : 1) + receives(); }
   bool operator==(const LinkShape&) const = default;

@@ -1,7 +1,6 @@
 // Messages on their way out: slots, offered blocks, and the writes that carry them.
 #include <algorithm>
 #include <cassert>
-#include <functional>
 #include <utility>
 
 #include "transport/verbs/link.h"

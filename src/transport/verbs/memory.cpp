@@ -3,15 +3,11 @@
 #include <sys/resource.h>
 
 #include <cerrno>
-#include <cstring>
-#include <new>
 
 #include <fmt/format.h>
 
 namespace tutti::verbs {
 namespace {
-
-constexpr std::align_val_t page{4096};
 
 Error refused(const Endpoint& endpoint, std::size_t bytes, int reason) {
   Error error{.code = Code::system,
@@ -38,14 +34,6 @@ Result<RegisteredMemory> RegisteredMemory::make(const std::shared_ptr<Endpoint>&
   if (mr == nullptr) return refused(*endpoint, bytes, errno);
   memory.mr_ = std::unique_ptr<Mr, Deregister>(mr, Deregister{endpoint});
   return memory;
-}
-
-void RegisteredMemory::Free::operator()(std::byte* data) const {
-  ::operator delete(data, page);
-}
-
-void RegisteredMemory::Deregister::operator()(Mr* mr) const {
-  (void)endpoint->library().ibv_dereg_mr(mr);
 }
 
 }  // namespace tutti::verbs

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 
 #include "transport/verbs/endpoint.h"
 
@@ -21,12 +22,13 @@ class RegisteredMemory {
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data_.get()); }
 
  private:
+  static constexpr std::align_val_t page{4096};
   struct Free {
-    void operator()(std::byte* data) const;
+    void operator()(std::byte* data) const { ::operator delete(data, page); }
   };
   struct Deregister {
     std::shared_ptr<Endpoint> endpoint;
-    void operator()(Mr* mr) const;
+    void operator()(Mr* mr) const { (void)endpoint->library().ibv_dereg_mr(mr); }
   };
   std::unique_ptr<std::byte, Free> data_;  // freed after its registration
   std::size_t bytes_ = 0;

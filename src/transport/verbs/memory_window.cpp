@@ -20,10 +20,6 @@ std::unique_ptr<MemoryWindow> MemoryWindow::make(std::shared_ptr<Endpoint> endpo
   return std::unique_ptr<MemoryWindow>(new MemoryWindow(std::move(endpoint), window));
 }
 
-MemoryWindow::~MemoryWindow() {
-  (void)window_->context->ops.dealloc_mw(window_);
-}
-
 std::uint32_t MemoryWindow::open(QueuePair& queue, Mr& mr, std::span<std::byte> memory) {
   assert(is_closed());
   window_->rkey = key_;  // by its last key the device knows the window

@@ -16,7 +16,7 @@ class MemoryWindow {
   /// Null: the device has no more windows.
   static std::unique_ptr<MemoryWindow> make(std::shared_ptr<Endpoint> endpoint);
   /// The window ends, even if it is open.
-  ~MemoryWindow();
+  ~MemoryWindow() { (void)window_->context->ops.dealloc_mw(window_); }
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;
 

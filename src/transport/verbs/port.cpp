@@ -140,10 +140,6 @@ Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, co
 
 }  // namespace
 
-OpenDevice::~OpenDevice() {
-  (void)library->ibv_close_device(context);
-}
-
 bool admits(const std::string& names, const std::string& device, int port) {
   if (names.empty()) return true;
   std::string_view rest = names;

@@ -18,7 +18,7 @@ class OpenDevice {
  public:
   OpenDevice(std::shared_ptr<const Library> of, Context* opened, std::string called)
       : library(std::move(of)), context(opened), name(std::move(called)) {}
-  ~OpenDevice();
+  ~OpenDevice() { (void)library->ibv_close_device(context); }
   OpenDevice(const OpenDevice&) = delete;
   OpenDevice& operator=(const OpenDevice&) = delete;
 

@@ -1,7 +1,8 @@
 #include "transport/verbs/queue_pair.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cerrno>
 
@@ -15,10 +16,6 @@ namespace {
 constexpr std::uint32_t psn_mask = 0xff'ffff;
 /// More is refused.
 constexpr std::uint32_t inline_bytes_of_siw = 80;
-
-std::uint32_t network_order(std::uint32_t value) {
-  return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
-}
 
 }  // namespace
 
@@ -138,7 +135,7 @@ void QueuePair::add(const Write& write) {
   const unsigned signal = count_.add(write.last && !write.is_inline);
   const bool inlines = write.is_inline && !write.memory.empty();
   assert(write.memory.size() <= pieces_max);
-  const std::uint32_t immediate = network_order(write.immediate);
+  const std::uint32_t immediate = htonl(write.immediate);
   std::uint32_t bytes = 0;
   for (const Sge& piece : write.memory) bytes += piece.length;
   if (!headers_ || bytes > 0) {
