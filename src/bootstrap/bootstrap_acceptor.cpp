@@ -98,11 +98,6 @@ std::string Acceptor::host_of(const Socket& socket) {
   return peer ? peer->host : "an unknown address";
 }
 
-/// The connection sent a valid greeting and received our challenge.
-void Acceptor::claims(const Pending& one, std::string_view what) {
-  refusals_.add_claim(one.handshake.rank(), one.host, what);
-}
-
 Acceptor::Fate Acceptor::greet(Pending& one) {
   // Bytes sent before a connection closed can still be read, so a failed flush decides nothing.
   (void)one.wire.flush();

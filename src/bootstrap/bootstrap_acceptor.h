@@ -66,7 +66,8 @@ class Acceptor {
   void count(const Pending& one);
   void settle(Pending& one, Fate fate, std::vector<AuthenticatedConnection>& connections);
   bool make_room();
-  void claims(const Pending& one, std::string_view what);
+  /// The connection sent a valid greeting and received our challenge.
+  void claims(const Pending& one, std::string_view what) { refusals_.add_claim(one.handshake.rank(), one.host, what); }
   Fate greet(Pending& one);
   Fate challenge(Pending& one);
   std::string host_of(const Socket& socket);

@@ -41,10 +41,6 @@ std::optional<int> Tree::place(int rank) {
   return parent;
 }
 
-void Tree::adopt(int rank) {
-  hang(rank, root);
-}
-
 void Tree::hang(int rank, int below) {
   Node& node = nodes_[index(rank)];
   if (node.role == Role::chosen) {  // learns of it together with its place

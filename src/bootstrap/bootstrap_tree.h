@@ -29,7 +29,7 @@ class Tree {
   std::optional<int> place(int rank);
   /// Makes the rank a child of the root, whatever the root's fan-out: the rank reached no other parent, has waited too
   /// long, or is in the root's process.
-  void adopt(int rank);
+  void adopt(int rank) { hang(rank, root); }
 
   /// `root`, or a rank; also `root` while the rank has no place.
   int parent(int rank) const { return nodes_[index(rank)].parent; }

@@ -24,9 +24,7 @@ constexpr Launcher believed_in_this_order[] = {
 Result<void> read_root(const Environment& environment, LaunchInfo& launch) {
   const Variables variables(environment);
   if (const auto id = variables.text("TUTTI_COMM_ID")) {
-    auto root = launchers::read_address("TUTTI_COMM_ID", *id);
-    if (!root) return std::move(root).error();
-    launch.root = *std::move(root);
+    launch.root = TUTTI_TRY(launchers::read_address("TUTTI_COMM_ID", *id));
     launch.root_from_user = true;
     return {};
   }

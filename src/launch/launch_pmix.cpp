@@ -10,11 +10,9 @@ Found pmix(const Environment& environment) {
                           "PMIX_SERVER_URI2", "PMIX_SERVER_URI"})
     served = served || variables.has(uri);
   if (!served || !variables.has("PMIX_NAMESPACE") || !variables.has("PMIX_RANK")) return std::optional<LaunchInfo>();
-  auto rank = variables.number("PMIX_RANK");
-  if (!rank) return std::move(rank).error();
 
   LaunchInfo launch;
-  launch.rank = **rank;
+  launch.rank = *TUTTI_TRY(variables.number("PMIX_RANK"));
   launch.ranks = 0;
   launch.launcher = "PMIx";
   launch.space = SpaceKind::pmix;

@@ -37,8 +37,7 @@ std::optional<std::string> Variables::text(const char* name) const {
 Result<std::optional<int>> Variables::number(const char* name) const {
   const auto value = text(name);
   if (!value) return std::optional<int>();
-  auto read = TUTTI_TRY(to_number(name, *value));
-  return std::optional<int>(read);
+  return std::optional<int>(TUTTI_TRY(to_number(name, *value)));
 }
 
 Found Variables::rank_and_ranks(const char* launcher, const char* rank, const char* ranks) const {
@@ -59,11 +58,10 @@ Found Variables::rank_and_ranks(const char* launcher, const char* rank, const ch
 }
 
 Result<void> Variables::local(LaunchInfo& launch, const char* local_rank, const char* local_ranks) const {
-  auto ranks = number(local_ranks);
-  if (!ranks) return std::move(ranks).error();
-  if (*ranks && (**ranks < 1 || **ranks > launch.ranks))
-    return wrong(fmt::format("{}={} does not fit {} ranks", local_ranks, **ranks, launch.ranks));
-  launch.local_ranks = ranks->value_or(-1);
+  const auto ranks = TUTTI_TRY(number(local_ranks));
+  if (ranks && (*ranks < 1 || *ranks > launch.ranks))
+    return wrong(fmt::format("{}={} does not fit {} ranks", local_ranks, *ranks, launch.ranks));
+  launch.local_ranks = ranks.value_or(-1);
   return local(launch, local_rank);
 }
 
@@ -80,13 +78,12 @@ Result<SocketAddress> read_address(const std::string& name, const std::string& t
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
     return wrong(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
-  auto port = to_number(name, text.substr(colon + 1));
-  if (!port) return std::move(port).error();
-  if (*port < 1 || *port > 65535) return wrong(fmt::format("{}: port {} is not in 1 to 65535", name, *port));
+  const int port = TUTTI_TRY(to_number(name, text.substr(colon + 1)));
+  if (port < 1 || port > 65535) return wrong(fmt::format("{}: port {} is not in 1 to 65535", name, port));
   std::string host = text.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   if (host.empty()) return wrong(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
-  return SocketAddress{.host = host == "localhost" ? "127.0.0.1" : host, .port = static_cast<std::uint16_t>(*port)};
+  return SocketAddress{.host = host == "localhost" ? "127.0.0.1" : host, .port = static_cast<std::uint16_t>(port)};
 }
 
 }  // namespace tutti::launchers

@@ -57,9 +57,8 @@ Result<void> Pmi1::greet(std::int64_t deadline_ns) {
   auto maxes = TUTTI_TRY(ask("cmd=get_maxes", "maxes", deadline_ns));
   const std::string_view most = maxes.value("vallen_max");
   std::from_chars(most.data(), most.data() + most.size(), value_bytes_max_);
-  auto space = ask("cmd=get_my_kvsname", "my_kvsname", deadline_ns);
-  if (!space) return std::move(space).error();
-  space_ = space->value("kvsname");
+  auto space = TUTTI_TRY(ask("cmd=get_my_kvsname", "my_kvsname", deadline_ns));
+  space_ = space.value("kvsname");
   if (space_.empty()) return Error{.code = Code::remote, .what = "the launcher has no name for its key-value space"};
   return {};
 }

@@ -64,21 +64,19 @@ Result<void> Pmi2::begin(std::int64_t deadline_ns) {
 
 Result<void> Pmi2::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
   TUTTI_TRY(begin(deadline_ns));
-  auto full =
-      ask("fullinit", fmt::format("pmijobid={};pmirank={};threaded=FALSE;", launch.pmi_job, launch.rank), deadline_ns);
-  if (!full) return std::move(full).error();
+  const std::string who = fmt::format("pmijobid={};pmirank={};threaded=FALSE;", launch.pmi_job, launch.rank);
+  const auto full = TUTTI_TRY(ask("fullinit", who, deadline_ns));
   greeted_ = true;
-  if (full->value("rank") != std::to_string(launch.rank) || full->value("size") != std::to_string(launch.ranks))
+  if (full.value("rank") != std::to_string(launch.rank) || full.value("size") != std::to_string(launch.ranks))
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("Slurm says rank {} of {}, the environment rank {} of {}",
-                                     printable(full->value("rank"), 40), printable(full->value("size"), 40),
-                                     launch.rank, launch.ranks)};
+                                     printable(full.value("rank"), 40), printable(full.value("size"), 40), launch.rank,
+                                     launch.ranks)};
   return {};
 }
 
 Result<void> Pmi2::put(const std::string& key, const std::string& value, std::int64_t deadline_ns) {
-  auto done = ask("kvs-put", fmt::format("key={};value={};", key, value), deadline_ns);
-  if (!done) return std::move(done).error();
+  TUTTI_TRY(ask("kvs-put", fmt::format("key={};value={};", key, value), deadline_ns));
   return {};
 }
 
@@ -88,12 +86,11 @@ Result<void> Pmi2::fence(std::int64_t deadline_ns) {
 }
 
 Result<std::string> Pmi2::get(int rank, const std::string& key, std::int64_t deadline_ns) {
-  auto got = ask("kvs-get", fmt::format("jobid=;srcid={};key={};", rank, key), deadline_ns);
-  if (!got) return std::move(got).error();
-  if (got->value("found") != "TRUE")
+  auto got = TUTTI_TRY(ask("kvs-get", fmt::format("jobid=;srcid={};key={};", rank, key), deadline_ns));
+  if (got.value("found") != "TRUE")
     return Error{.code = Code::remote,
                  .what = fmt::format("rank {} has put no {} into Slurm's key-value space", rank, key)};
-  return std::string(got->value("value"));
+  return std::string(got.value("value"));
 }
 
 }  // namespace

@@ -36,19 +36,13 @@ struct Library {
 
 Result<Library> load() {
   Library library;
-  auto file = Dylib::open({"libpmix.so.2", "libpmix.so"});
-  if (!file) return std::move(file).error();
-  library.file = *std::move(file);
-  auto* const version = library.file.symbol<pmix::VersionFunction>("PMIx_Get_version");
-  library.init = library.file.symbol<pmix::InitFunction>("PMIx_Init");
-  library.finalize = library.file.symbol<pmix::FinalizeFunction>("PMIx_Finalize");
-  library.put = library.file.symbol<pmix::PutFunction>("PMIx_Put");
-  library.commit = library.file.symbol<pmix::CommitFunction>("PMIx_Commit");
-  library.fence = library.file.symbol<pmix::FenceFunction>("PMIx_Fence_nb");
-  library.get = library.file.symbol<pmix::GetFunction>("PMIx_Get_nb");
-  library.status_text = library.file.symbol<pmix::StatusTextFunction>("PMIx_Error_string");
-  if (!version || !library.init || !library.finalize || !library.put || !library.commit || !library.fence ||
-      !library.get)
+  library.file = TUTTI_TRY(Dylib::open({"libpmix.so.2", "libpmix.so"}));
+  const Dylib& file = library.file;
+  auto* const version = file.symbol<pmix::VersionFunction>("PMIx_Get_version");
+  (void)file.load(library.status_text, "PMIx_Error_string");
+  if (!version || !file.load(library.init, "PMIx_Init") || !file.load(library.finalize, "PMIx_Finalize") ||
+      !file.load(library.put, "PMIx_Put") || !file.load(library.commit, "PMIx_Commit") ||
+      !file.load(library.fence, "PMIx_Fence_nb") || !file.load(library.get, "PMIx_Get_nb"))
     return Error{.code = Code::system, .what = "libpmix lacks functions of the standard"};
   // "OpenPMIx 4.2.2 (…", "PMIx 3.1.5": the layout of values is known for versions 3 to 5.
   const std::string said = version();
@@ -195,9 +189,8 @@ Result<void> Pmix::fence(std::int64_t deadline_ns) {
   std::strcpy(collect.key, "pmix.collect");
   collect.value.type = pmix::type_bool;
   collect.value.flag = true;
-  auto met = wait_for("PMIx_Fence", deadline_ns,
-                      [&](void* context) { return library_.fence(nullptr, 0, &collect, 1, arrived_alone, context); });
-  if (!met) return std::move(met).error();
+  TUTTI_TRY(wait_for("PMIx_Fence", deadline_ns,
+                     [&](void* context) { return library_.fence(nullptr, 0, &collect, 1, arrived_alone, context); }));
   return {};
 }
 

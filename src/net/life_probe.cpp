@@ -44,8 +44,4 @@ bool LifeProbe::advance(System& system, std::int64_t every_ns) {
   return is_probe_answer(line_.key.secret, probe_, **answer);
 }
 
-void LifeProbe::poll_set(std::vector<PollItem>& items) const {
-  if (wire_) items.push_back(wire_->interest());
-}
-
 }  // namespace tutti

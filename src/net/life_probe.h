@@ -36,7 +36,9 @@ class LifeProbe {
   int turned_away() const { return turned_away_; }
   /// Hangs up.
   void rest() { wire_.reset(); }
-  void poll_set(std::vector<PollItem>& items) const;
+  void poll_set(std::vector<PollItem>& items) const {
+    if (wire_) items.push_back(wire_->interest());
+  }
 
  private:
   void call(System& system);

@@ -252,19 +252,11 @@ Invited RemoteReceiver::invite(std::size_t ahead, std::span<std::byte> memory) {
   return channel_->broken() || channel_->read_out() ? Invited::no : channel_->landing().invite(ahead, memory);
 }
 
-bool RemoteReceiver::closed() {
-  return !channel_->is_open() || channel_->read_out() || channel_->landing().closed();
-}
-
 Result<bool> RemoteReceiver::drained() {
   if (!channel_->is_open() || channel_->read_out()) return true;
   auto drained = channel_->receiver().drained();
   if (!drained) channel_->note_read_out();
   return drained;
-}
-
-Result<void> RemoteReceiver::release() {
-  return channel_->receiver().release();
 }
 
 void RemoteReceiver::poll_set(std::vector<PollItem>& items) const {

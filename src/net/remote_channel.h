@@ -134,7 +134,7 @@ class RemoteReceiver final : public Receiver, public Landing {
  public:
   explicit RemoteReceiver(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
-  Result<void> release() override;
+  Result<void> release() override { return channel_->receiver().release(); }
   Result<bool> drained() override;
   Landing* landing() override { return this; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
@@ -144,7 +144,7 @@ class RemoteReceiver final : public Receiver, public Landing {
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
-  bool closed() override;
+  bool closed() override { return !channel_->is_open() || channel_->read_out() || channel_->landing().closed(); }
   /// The news of a peer's end takes as long as its data, so a connection that has not come by then comes soon or never.
   Coming coming() const override {
     return channel_->is_open() ? channel_->landing().coming() : Coming{.at_once = !channel_->opens()};

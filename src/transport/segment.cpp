@@ -120,26 +120,26 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch, int nod
   const std::size_t whole = std::max((bytes + unit - 1) / unit, std::size_t{1}) * unit;
   if (touch) TUTTI_TRY(check_room(whole));
 
-  auto fd = sealed_memory(whole);
-  if (!fd) return std::move(fd).error();
-  auto mapping = Mapping::shared(fd->get(), whole);
-  if (!mapping) return std::move(mapping).error();
-  prefer_node(*mapping, node);
+  auto fd = TUTTI_TRY(sealed_memory(whole));
+  auto mapping = TUTTI_TRY(Mapping::shared(fd.get(), whole));
+  prefer_node(mapping, node);
   if (touch) {
-    ask_for_huge_pages(*mapping);
-    TUTTI_TRY(populate(fd->get(), *mapping, 0, whole));
+    ask_for_huge_pages(mapping);
+    TUTTI_TRY(populate(fd.get(), mapping, 0, whole));
   }
 
   // A forked child inherits the mapping, but never calls tutti; what it stores there is its own business.
-  std::byte* const at = mapping->data();
+  std::byte* const at = mapping.data();
   const std::unique_lock lock(mutex_);
-  if (next_id_ == 0) next_id_ = 1;
-  segments_.emplace(reinterpret_cast<std::uintptr_t>(at), Owned{.name = {.id = next_id_++},
-                                                                .fd = *std::move(fd),
-                                                                .mapping = *std::move(mapping),
-                                                                .touched = touch,
-                                                                .node = node});
+  segments_.emplace(
+      reinterpret_cast<std::uintptr_t>(at),
+      Owned{.name = new_name(), .fd = std::move(fd), .mapping = std::move(mapping), .touched = touch, .node = node});
   return at;
+}
+
+SegmentName SegmentTable::new_name() {
+  if (next_id_ == 0) next_id_ = 1;
+  return {.id = next_id_++};
 }
 
 Result<void> SegmentTable::free(std::byte* at) {
@@ -186,19 +186,16 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
   }
   if (!is_private_anonymous(pages)) return refuse("it is not private, anonymous, writable memory, as from malloc");
   TUTTI_TRY(check_room(pages.size()));
-  auto fd = sealed_memory(pages.size());
-  if (!fd) return std::move(fd).error();
+  auto fd = TUTTI_TRY(sealed_memory(pages.size()));
   {
-    auto fresh = TUTTI_TRY(Mapping::shared(fd->get(), pages.size()));
-    TUTTI_TRY(populate(fd->get(), fresh, 0, pages.size()));
+    auto fresh = TUTTI_TRY(Mapping::shared(fd.get(), pages.size()));
+    TUTTI_TRY(populate(fd.get(), fresh, 0, pages.size()));
     copy_pages(fresh.data(), pages.data(), pages.size());
   }
   const std::unique_lock lock(mutex_);
-  auto mapping = Mapping::shared_over(pages.data(), fd->get(), pages.size());
-  if (!mapping) return std::move(mapping).error();
-  if (next_id_ == 0) next_id_ = 1;
-  segments_.emplace(
-      begin, Owned{.name = {.id = next_id_++}, .fd = *std::move(fd), .mapping = *std::move(mapping), .adopters = 1});
+  auto mapping = TUTTI_TRY(Mapping::shared_over(pages.data(), fd.get(), pages.size()));
+  segments_.emplace(begin,
+                    Owned{.name = new_name(), .fd = std::move(fd), .mapping = std::move(mapping), .adopters = 1});
   return {};
 }
 
@@ -257,8 +254,7 @@ Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
 
 std::unique_ptr<SegmentTable::Offered> SegmentTable::offer(Export descriptor) {
   const std::unique_lock lock(mutex_);
-  if (next_id_ == 0) next_id_ = 1;
-  const SegmentName name{.id = next_id_++};
+  const SegmentName name = new_name();
   offered_.emplace(name, std::move(descriptor));
   return std::make_unique<Offered>(*this, name);
 }
@@ -319,11 +315,10 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
   };
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = mappings_.find(key); known != mappings_.end()) {
-      if (auto mapping = known->second.lock()) {
-        if (mapping->bytes() < bytes_needed) return too_short(mapping->bytes());
-        return mapping;
-      }
+    const auto known = mappings_.find(key);
+    if (auto mapping = known != mappings_.end() ? known->second.lock() : nullptr) {
+      if (mapping->bytes() < bytes_needed) return too_short(mapping->bytes());
+      return mapping;
     }
   }
 
@@ -337,9 +332,7 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
   if (::fstat(fetched.fd.get(), &status) != 0) return failed("look at a peer's segment", errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);  // from the kernel, not from the peer
   if (bytes == 0 || bytes < bytes_needed) return too_short(bytes);
-  auto mapped = Mapping::shared(fetched.fd.get(), bytes);
-  if (!mapped) return std::move(mapped).error();
-  SharedMapping mapping = std::make_shared<const Mapping>(*std::move(mapped));
+  SharedMapping mapping = std::make_shared<const Mapping>(TUTTI_TRY(Mapping::shared(fetched.fd.get(), bytes)));
 
   const std::lock_guard lock(mutex_);
   // Another thread may have mapped it first. A second mapping of the same memory would hide data races from race
@@ -348,10 +341,6 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
   std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
   mappings_[key] = mapping;
   return mapping;
-}
-
-GrowingSegment::~GrowingSegment() {
-  if (at_ != nullptr) (void)table_.free(at_);
 }
 
 Result<std::byte*> GrowingSegment::at_least(std::size_t bytes) {

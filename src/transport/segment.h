@@ -104,6 +104,7 @@ class SegmentTable {
   Owned* around(std::span<const std::byte> memory);
   void prefer_node(Mapping& mapping, int node);
   const Owned* named(SegmentName name) const;
+  SegmentName new_name();  ///< with the mutex held
   void take_back(SegmentName name);
 
   std::mutex adopting_;  // held while pages are copied, which can take long; before mutex_
@@ -120,7 +121,9 @@ class GrowingSegment {
  public:
   /// `table` must outlive this object; `node`: as SegmentTable::allocate.
   explicit GrowingSegment(SegmentTable& table, int node = -1) : table_(table), node_(node) {}
-  ~GrowingSegment();
+  ~GrowingSegment() {
+    if (at_ != nullptr) (void)table_.free(at_);
+  }
   GrowingSegment(const GrowingSegment&) = delete;
   GrowingSegment& operator=(const GrowingSegment&) = delete;
 

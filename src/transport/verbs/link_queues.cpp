@@ -24,10 +24,6 @@ std::size_t LinkShape::piece_bytes() const {
   return std::max(piece_bytes_min, (quarter + 63) / 64 * 64);
 }
 
-std::uint32_t LinkShape::pieces(std::size_t bytes) const {
-  return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + piece_bytes() - 1) / piece_bytes());
-}
-
 Result<void> LinkQueues::create(const QueueShape& queues, std::uint32_t sink) {
   QueueShape all = queues;
   all.sends = shape_.sends();

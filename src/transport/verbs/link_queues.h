@@ -50,7 +50,9 @@ struct LinkShape {
   std::size_t invitation_at(std::uint64_t message) const;
   /// A long message travels in pieces, over all queue pairs, so that its beginning can be used before its end is here.
   std::size_t piece_bytes() const;
-  std::uint32_t pieces(std::size_t bytes) const;
+  std::uint32_t pieces(std::size_t bytes) const {
+    return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + piece_bytes() - 1) / piece_bytes());
+  }
   /// Of one queue pair: what a message and a report of credits may need.
   std::uint32_t space_needed() const { return pieces(slot_bytes) + credit_receives; }
   /// Of one queue pair: work requests under way, and receives posted at a time.
