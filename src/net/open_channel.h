@@ -33,8 +33,8 @@ class OpenChannel {
            const std::shared_ptr<Unacknowledged>& watch) {
     link_ = std::make_shared<SocketLink>(system, std::move(sockets), ranks);
     for (std::size_t i = 0; watch && i < link_->size(); ++i) watched_.emplace_back(watch, ranks.peer, link_->socket(i));
-    sender_ = std::make_unique<SocketSender>(link_, std::max(slots.count, socket_slots_min), slots.bytes);
-    receiver_ = std::make_unique<SocketReceiver>(link_, slots.bytes);
+    sender_ = std::make_shared<SocketSender>(link_, std::max(slots.count, socket_slots_min), slots.bytes);
+    receiver_ = std::make_shared<SocketReceiver>(link_, slots.bytes);
   }
   /// Takes all but the connection; without a wire, the channel is not open.
   void use(ChannelUpgrade::Outcome& wire) {
@@ -66,8 +66,8 @@ class OpenChannel {
   std::vector<Unacknowledged::Watched> watched_;  // of the link
   std::shared_ptr<void> kept_;                    // of a wire
   std::function<void()> stop_;                    // the same
-  std::unique_ptr<Sender> sender_;
-  std::unique_ptr<Receiver> receiver_;
+  std::shared_ptr<Sender> sender_;
+  std::shared_ptr<Receiver> receiver_;
 };
 
 }  // namespace tutti

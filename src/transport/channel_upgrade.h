@@ -25,8 +25,8 @@ class ChannelUpgrade {
 
   struct Outcome {
     Socket socket;                            ///< the connection
-    std::unique_ptr<Sender> sender = {};      ///< null: the channel stays with its connections
-    std::unique_ptr<Receiver> receiver = {};  ///< set if sender is
+    std::shared_ptr<Sender> sender = {};      ///< null: the channel stays with its connections
+    std::shared_ptr<Receiver> receiver = {};  ///< set if sender is
     std::shared_ptr<void> kept = {};          ///< to be kept while the peer may still send
     std::function<void()> stop = {};          ///< see Connection::stop; set if sender is
     std::string why = {};                     ///< the wire and device, or why there is none

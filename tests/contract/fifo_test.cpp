@@ -25,8 +25,8 @@ namespace {
 /// Two ends, and whatever they need to live.
 struct Fifo {
   std::shared_ptr<void> holder;
-  std::unique_ptr<Sender> sender;
-  std::unique_ptr<Receiver> receiver;
+  std::shared_ptr<Sender> sender;
+  std::shared_ptr<Receiver> receiver;
   int slots = 0;
   bool instant = true;              // what is committed is there at once, and only released slots are free again
   bool reads_to_send = false;       // waits for something to read where its slots are full
@@ -101,8 +101,8 @@ Fifo rdma(int slots, int queue_pairs, bool scrambled) {
   auto links = std::make_shared<testing::LinkPair>(
       verbs::LinkShape{.slots = slots, .slot_bytes = slot_bytes, .queue_pairs = queue_pairs});
   Fifo fifo;
-  fifo.sender = std::make_unique<verbs::LinkSender>(links->a.link);
-  fifo.receiver = std::make_unique<verbs::LinkReceiver>(links->b.link);
+  fifo.sender = {links->a.link, &links->a.link->out()};
+  fifo.receiver = {links->b.link, &links->b.link->in()};
   fifo.slots = slots;
   fifo.instant = false;
   fifo.reads_to_send = true;

@@ -25,20 +25,22 @@
 namespace tutti::verbs {
 
 /// Messages on their way out.
-class Outgoing {
+class Outgoing final : public Sender, public Offering {
  public:
   /// `slots`: of messages to send. `ring`: of this end. All must outlive this.
   Outgoing(LinkQueues& queues, const LinkShape& shape, const RegisteredMemory& slots, const std::byte* ring);
 
-  // As Sender.
-  Result<std::span<std::byte>> acquire();
-  Result<void> commit(std::size_t bytes);
+  Result<std::span<std::byte>> acquire() override;
+  Result<void> commit(std::size_t bytes) override;
   /// True once everything is in the device's hands, and the device has read what was offered.
-  Result<bool> flush();
-  bool offer(std::size_t at, std::span<const std::byte> memory);
-  bool keep(std::span<const std::byte> memory);
-  std::size_t slot_bytes() const { return shape_.slot_bytes; }
-  void poll_set(std::vector<PollItem>& items) const;
+  Result<bool> flush() override;
+  /// All is in the device's hands, which needs no help of this rank.
+  Result<Settled> settled() override { return settled_when(flush()); }
+  std::size_t slot_bytes() const override { return shape_.slot_bytes; }
+  Offering* offering() override { return this; }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override;
+  bool keep(std::span<const std::byte> memory) override;
+  void poll_set(std::vector<PollItem>& items) const override;
 
   /// What the peer says. `credits`: messages that it has released. False: it cannot be.
   bool may_be_freed(std::uint32_t credits) const { return credits <= committed_ - freed_by_peer_; }
@@ -74,20 +76,21 @@ class Outgoing {
 };
 
 /// Messages that arrive. Whoever looks for them also sends what waits in `out`: the peer may need it first.
-class Incoming {
+class Incoming final : public Receiver, public Landing {
  public:
   /// All must outlive this.
   Incoming(LinkQueues& queues, Outgoing& out, const LinkShape& shape, const std::byte* ring);
 
-  // As Receiver.
-  Result<std::span<const std::byte>> peek(std::size_t bytes);
-  Result<std::span<const std::byte>> expect(std::size_t bytes);
-  Result<std::size_t> arrived(std::size_t at, std::size_t bytes);
-  Result<std::size_t> land(std::size_t at, std::span<std::byte> into);
-  Invited invite(std::size_t ahead, std::span<std::byte> memory);
-  bool closed();
-  Result<void> release();
-  void poll_set(std::vector<PollItem>& items) const;
+  Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Result<void> release() override;
+  Landing* landing() override { return this; }
+  Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
+  Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
+  bool closed() override;
+  Coming coming() const override { return {.at_once = true}; }
+  void poll_set(std::vector<PollItem>& items) const override;
 
   /// What the peer says of a write of so many bytes. False: it cannot be.
   bool place(const Immediate& immediate, std::size_t bytes);
@@ -163,42 +166,6 @@ class Link final : public CompletionSink {
   LinkQueues queues_;
   Outgoing out_;
   Incoming in_;
-};
-
-class LinkSender final : public Sender, public Offering {
- public:
-  explicit LinkSender(std::shared_ptr<Link> link) : link_(std::move(link)) {}
-  Result<std::span<std::byte>> acquire() override { return link_->out().acquire(); }
-  Result<void> commit(std::size_t bytes) override { return link_->out().commit(bytes); }
-  Result<bool> flush() override { return link_->out().flush(); }
-  /// All is in the device's hands, which needs no help of this rank.
-  Result<Settled> settled() override { return settled_when(link_->out().flush()); }
-  std::size_t slot_bytes() const override { return link_->out().slot_bytes(); }
-  Offering* offering() override { return this; }
-  bool offer(std::size_t at, std::span<const std::byte> memory) override { return link_->out().offer(at, memory); }
-  bool keep(std::span<const std::byte> memory) override { return link_->out().keep(memory); }
-  void poll_set(std::vector<PollItem>& items) const override { link_->out().poll_set(items); }
-
- private:
-  std::shared_ptr<Link> link_;
-};
-
-class LinkReceiver final : public Receiver, public Landing {
- public:
-  explicit LinkReceiver(std::shared_ptr<Link> link) : link_(std::move(link)) {}
-  Result<std::span<const std::byte>> peek(std::size_t bytes) override { return link_->in().peek(bytes); }
-  Result<void> release() override { return link_->in().release(); }
-  Landing* landing() override { return this; }
-  Result<std::span<const std::byte>> expect(std::size_t bytes) override { return link_->in().expect(bytes); }
-  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return link_->in().arrived(at, bytes); }
-  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return link_->in().land(at, into); }
-  Invited invite(std::size_t ahead, std::span<std::byte> memory) override { return link_->in().invite(ahead, memory); }
-  bool closed() override { return link_->in().closed(); }
-  Coming coming() const override { return {.at_once = true}; }
-  void poll_set(std::vector<PollItem>& items) const override { link_->in().poll_set(items); }
-
- private:
-  std::shared_ptr<Link> link_;
 };
 
 }  // namespace tutti::verbs

@@ -312,8 +312,8 @@ ChannelUpgrade::Outcome RdmaUpgrade::take() {
   Outcome outcome{.socket = std::move(wire_).take_socket(), .kept = link_, .why = why_, .failure = failure_};
   if (!agreed_) return outcome;
   outcome.why = link_->over();
-  outcome.sender = std::make_unique<verbs::LinkSender>(link_);
-  outcome.receiver = std::make_unique<verbs::LinkReceiver>(link_);
+  outcome.sender = {link_, &link_->out()};
+  outcome.receiver = {link_, &link_->in()};
   outcome.stop = [link = link_] { link->stop(); };
   return outcome;
 }
