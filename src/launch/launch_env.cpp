@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/launch_variables.h"
+#include "launch/launchers.h"
 
 namespace tutti {
 namespace {
