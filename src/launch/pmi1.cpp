@@ -11,10 +11,10 @@ namespace {
 
 class Pmi1 final : public KeyValueSpace {
  public:
-  Pmi1(System& system, PmiWire wire) : system_(system), wire_(std::move(wire)) {}
+  explicit Pmi1(PmiWire wire) : wire_(std::move(wire)) {}
   ~Pmi1() override {
     // Without this message, hydra takes the end of the process for a crash.
-    if (greeted_) (void)ask("cmd=finalize", "finalize_ack", system_.now_ns() + goodbye_ns);
+    if (greeted_) wire_.say_goodbye(PmiForm::line, "cmd=finalize", "finalize_ack");
   }
 
   Result<void> greet(std::int64_t deadline_ns);
@@ -25,31 +25,15 @@ class Pmi1 final : public KeyValueSpace {
   Result<std::string> get(int rank, const std::string& key, std::int64_t deadline_ns) override;
 
  private:
-  static constexpr std::int64_t goodbye_ns = 1'000'000'000;
-  Result<PmiWords> ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns);
+  Result<PmiWords> ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns) {
+    return wire_.ask(PmiForm::line, line, answer, deadline_ns);
+  }
 
-  System& system_;
   PmiWire wire_;
   std::string space_;
   std::size_t value_bytes_max_ = 0;
   bool greeted_ = false;
-  std::optional<Error> failure_;  ///< after an error, answers can no longer be matched to questions
 };
-
-Result<PmiWords> Pmi1::ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns) {
-  if (failure_) return *failure_;
-  const auto exchange = [&]() -> Result<PmiWords> {
-    TUTTI_TRY(wire_.send(line + "\n", deadline_ns));
-    auto said = TUTTI_TRY(wire_.line(deadline_ns));
-    auto words = PmiWords::read(said, ' ');
-    if (!words) return words;
-    TUTTI_TRY(words->expect(answer));
-    return words;
-  };
-  auto words = exchange();
-  if (!words) failure_ = words.error();
-  return words;
-}
 
 Result<void> Pmi1::greet(std::int64_t deadline_ns) {
   TUTTI_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline_ns));
@@ -86,7 +70,7 @@ Result<std::string> Pmi1::get(int /*rank*/, const std::string& key, std::int64_t
 
 Result<std::unique_ptr<KeyValueSpace>> open_pmi1(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
   auto wire = TUTTI_TRY(PmiWire::open(system, launch.pmi_fd));
-  auto space = std::make_unique<Pmi1>(system, std::move(wire));
+  auto space = std::make_unique<Pmi1>(std::move(wire));
   if (auto greeted = space->greet(deadline_ns); !greeted) return std::move(greeted).error().during("PMI-1");
   return std::unique_ptr<KeyValueSpace>(std::move(space));
 }

@@ -23,6 +23,7 @@ constexpr std::size_t words_max = 64;
 constexpr std::size_t line_bytes_max = 4096;
 constexpr std::size_t frame_bytes_max = 65536;
 constexpr std::size_t length_digits = 6;
+constexpr std::int64_t goodbye_ns = 1'000'000'000;
 
 Error remote(std::string what) {
   return {.code = Code::remote, .what = std::move(what)};
@@ -77,6 +78,28 @@ Result<PmiWire> PmiWire::open(System& system, int fd) {
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("PMI_FD={} is in use by this process's MPI library", fd)};
   return PmiWire(system, fd);
+}
+
+Result<PmiWords> PmiWire::ask(PmiForm form, const std::string& words, std::string_view answer,
+                              std::int64_t deadline_ns) {
+  if (failure_) return *failure_;
+  auto said = exchange(form, words, answer, deadline_ns);
+  if (!said) failure_ = said.error();
+  return said;
+}
+
+void PmiWire::say_goodbye(PmiForm form, const std::string& words, std::string_view answer) {
+  (void)ask(form, words, answer, system_->now_ns() + goodbye_ns);
+}
+
+Result<PmiWords> PmiWire::exchange(PmiForm form, const std::string& words, std::string_view answer,
+                                   std::int64_t deadline_ns) {
+  const bool lines = form == PmiForm::line;
+  TUTTI_TRY(send(lines ? words + "\n" : fmt::format("{:<6}{}", words.size(), words), deadline_ns));
+  const std::string text = TUTTI_TRY(lines ? line(deadline_ns) : frame(deadline_ns));
+  auto said = TUTTI_TRY(PmiWords::read(text, lines ? ' ' : ';'));
+  TUTTI_TRY(said.expect(answer));
+  return said;
 }
 
 Result<void> PmiWire::wait(bool to_write, std::int64_t deadline_ns) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,25 +30,35 @@ class PmiWords {
   std::vector<std::pair<std::string, std::string>> words_;
 };
 
+/// PMI-1: a line of words. PMI-2: six digits, then as many bytes of words.
+enum class PmiForm { line, frame };
+
 class PmiWire {
  public:
   /// Errors: invalid_usage (not open in this process; or in use by an MPI library of this process).
   static Result<PmiWire> open(System& system, int fd);
 
-  Result<void> send(std::string_view text, std::int64_t deadline_ns);
-  /// The text up to the end of the line, without it; at most 4 KiB.
-  Result<std::string> line(std::int64_t deadline_ns);
-  /// PMI-2: six digits, then as many bytes; at most 64 KiB.
-  Result<std::string> frame(std::int64_t deadline_ns);
+  /// The answer to `words`, in the same form, which PmiWords::expect has found to be an `answer`. After an error every
+  /// call returns it: answers can no longer be matched to questions.
+  Result<PmiWords> ask(PmiForm form, const std::string& words, std::string_view answer, std::int64_t deadline_ns);
+  /// As ask; gives up after a second.
+  void say_goodbye(PmiForm form, const std::string& words, std::string_view answer);
 
  private:
   PmiWire(System& system, int fd) : system_(&system), fd_(fd) {}
+  Result<PmiWords> exchange(PmiForm form, const std::string& words, std::string_view answer, std::int64_t deadline_ns);
+  Result<void> send(std::string_view text, std::int64_t deadline_ns);
+  /// The text up to the end of the line, without it; at most 4 KiB.
+  Result<std::string> line(std::int64_t deadline_ns);
+  /// At most 64 KiB.
+  Result<std::string> frame(std::int64_t deadline_ns);
   Result<void> wait(bool to_write, std::int64_t deadline_ns);
   Result<void> receive_some(std::int64_t deadline_ns);
 
   System* system_;
   int fd_;  ///< the launcher's: tutti never closes it
   std::string received_;
+  std::optional<Error> failure_;
 };
 
 }  // namespace tutti
