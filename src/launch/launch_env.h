@@ -35,7 +35,7 @@ struct LaunchInfo {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// Precedence: TUTTI_RANK and TUTTI_NRANKS; torchrun; PMIx; Open MPI; MPICH's hydra; a step of Slurm. The variables of
-/// each are in launchers.h. An incomplete launcher is ignored if another one is complete. Errors: invalid_usage (no
+/// each are in launch_env.cpp. An incomplete launcher is ignored if another one is complete. Errors: invalid_usage (no
 /// launcher: names what was looked for; an incomplete one: names what is missing), invalid_argument (a value that is
 /// not a number, a rank out of range).
 Result<LaunchInfo> read_launch(const Environment& environment);
