@@ -1,5 +1,5 @@
 // Which RDMA port carries a channel: the proven one, else a fast one near the rank, in turn.
-#include "transport/verbs/port_choice.h"
+#include "transport/verbs/port.h"
 
 #include <gtest/gtest.h>
 

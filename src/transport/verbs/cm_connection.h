@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/system.h"
-#include "transport/verbs/cm_library.h"
 #include "transport/verbs/port.h"
 
 namespace tutti::verbs {

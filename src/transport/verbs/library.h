@@ -1,4 +1,4 @@
-// libibverbs, loaded where it is installed: one table of its functions.
+// libibverbs and librdmacm, loaded where they are installed: one table of functions for each.
 #pragma once
 
 #include <memory>
@@ -6,11 +6,11 @@
 
 #include "base/dylib.h"
 #include "base/error.h"
-#include "transport/verbs/abi.h"
+#include "transport/verbs/cm_abi.h"
 
 namespace tutti::verbs {
 
-/// The members have the names of the functions.
+/// libibverbs. The members have the names of the functions.
 struct Library {
   // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define X(result, name, parameters) result(*name) parameters = nullptr;
@@ -23,6 +23,19 @@ struct Library {
 
   /// `path` empty: libibverbs.so.1. Errors: system (not installed, or a function is missing).
   static Result<std::shared_ptr<const Library>> load(const std::string& path);
+};
+
+/// librdmacm, as well.
+struct CmLibrary {
+  // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
+#define X(result, name, parameters) result(*name) parameters = nullptr;
+#include "transport/verbs/cm_functions.inc"
+#undef X
+  Dylib dylib;
+
+  /// `verbs`: the path of a libibverbs that may have these functions, too; if it has not, or is empty: librdmacm.so.1.
+  /// Errors: system (not installed, or a function is missing).
+  static Result<std::shared_ptr<const CmLibrary>> load(const std::string& verbs);
 };
 
 }  // namespace tutti::verbs

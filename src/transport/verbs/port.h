@@ -1,17 +1,70 @@
 // The RDMA ports of this machine, and which of them to use.
 #pragma once
 
+#include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "transport/verbs/cm_library.h"
-#include "transport/verbs/device_faults.h"
 #include "transport/verbs/library.h"
-#include "transport/verbs/window_trial.h"
 
 namespace tutti::verbs {
+
+struct Port;
+
+/// What a device has said of itself that ends the use of it, or of one of its queues. Such a device may never complete
+/// what it was given, so nothing else shows it. Thread-safe.
+class DeviceFaults {
+ public:
+  /// Grows with each fault; a reader looks again when it has.
+  unsigned count() const { return count_.load(std::memory_order_acquire); }
+  /// `queue`: the completion queue that is broken, or whose queue pair is; null: all of the device.
+  void add(const Cq* queue, const std::string& words) {
+    const std::lock_guard lock(mutex_);
+    words_.emplace(queue, words);
+    count_.fetch_add(1, std::memory_order_release);
+  }
+  /// Why this queue cannot be used any more.
+  std::optional<std::string> of(const Cq* queue) const {
+    const std::lock_guard lock(mutex_);
+    for (const Cq* const one : {static_cast<const Cq*>(nullptr), queue})
+      if (const auto known = words_.find(one); known != words_.end()) return known->second;
+    return std::nullopt;
+  }
+  /// The queue exists no more, and another one may get its address.
+  void forget(const Cq* queue) {
+    const std::lock_guard lock(mutex_);
+    words_.erase(queue);
+  }
+
+ private:
+  std::atomic<unsigned> count_ = 0;
+  mutable std::mutex mutex_;
+  std::map<const Cq*, std::string> words_;
+};
+
+/// Whether a device can open memory windows. Some say that they have them, and refuse each request, as driver or
+/// firmware do not fit. A refused request ends its queue pair and all that is under way on it, so a queue pair without
+/// messages tries first. One trial for each open device. Thread-safe.
+class WindowTrial {
+ public:
+  /// Opens a window on memory of this process and closes it, on a queue pair that is connected to itself. Takes some
+  /// milliseconds the first time. False: the device refuses, or does not answer for a fifth of a second.
+  bool passes(const Port& port);
+  /// Why not, for the log: only the first call after the trial returns it.
+  std::optional<std::string> take_trouble();
+
+ private:
+  std::mutex mutex_;
+  bool tried_ = false;
+  std::optional<std::string> trouble_;
+  bool taken_ = false;
+};
 
 /// An open device; closed when its last user is gone.
 class OpenDevice {
@@ -81,5 +134,11 @@ std::string text(const Library& library, Status status);
 
 /// Rate in Mbit/s of a port's ibv_port_attr width and speed; 0: unknown.
 std::int64_t rate_of(std::uint8_t width, std::uint8_t speed);
+
+/// The index of the port with the address over which the peer was reached (`own_address`, of IPv4 or IPv6): it is
+/// proven. If no port has it, the fastest ports in turn by channel: those of the device `nearest` to the rank and of
+/// its NUMA node if there are some among them, else all. `ports`: fastest first, at least one.
+std::size_t choose_port(std::span<const Port> ports, const std::string& own_address, std::string_view nearest,
+                        int channel);
 
 }  // namespace tutti::verbs

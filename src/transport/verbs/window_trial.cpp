@@ -1,5 +1,4 @@
-#include "transport/verbs/window_trial.h"
-
+// Opens a memory window and closes it, to see whether the device can.
 #include <utility>
 
 #include <fmt/format.h>

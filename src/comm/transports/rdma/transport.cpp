@@ -13,7 +13,7 @@
 #include "comm/transports/rdma/upgrade.h"
 #include "comm/transports/socket/remote_ends.h"
 #include "comm/transports/transport.h"
-#include "transport/verbs/port_choice.h"
+#include "transport/verbs/port.h"
 
 namespace tutti {
 namespace {
