@@ -1,6 +1,7 @@
 // How a rank connects to a listener of the start: the root, or the rank's parent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,6 +65,37 @@ class Call {
   std::optional<Bytes> excuse_;
   std::size_t calls_ = 0;      ///< so far
   std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge arrives
+};
+
+/// How a rank that cannot take part in a start lets all ranks know why: calls the root of the id, as a rank does, and
+/// gives it the reason in place of a join; the root makes it the error of all ranks, those that come later included. A
+/// Task; it ends when the root has answered or cannot be told, at the deadline at the latest.
+class Excuse final : public Task {
+ public:
+  Excuse(System& system, const UniqueId& id, Bootstrap::Who who, const Error& why, std::int64_t deadline_ns)
+      : system_(system),
+        id_(id),
+        who_(std::move(who)),
+        deadline_ns_(deadline_ns),
+        call_(system, id_, who_, BootstrapLimits{}.handshake_ms) {
+    call_.excuse(excused(who_, why));
+  }
+  Excuse(const Excuse&) = delete;
+  Excuse& operator=(const Excuse&) = delete;
+
+  /// The root answers with the failure, which is an error of the call.
+  bool advance() override {
+    const auto answer = call_.advance();
+    return answer && !*answer && system_.now_ns() < deadline_ns_;
+  }
+  std::int64_t poll_set(std::vector<PollItem>& items) override { return std::min(deadline_ns_, call_.poll_set(items)); }
+
+ private:
+  System& system_;
+  UniqueId id_;
+  const Bootstrap::Who who_;
+  const std::int64_t deadline_ns_;
+  Call call_;
 };
 
 }  // namespace tutti::bootstrap

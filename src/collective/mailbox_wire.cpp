@@ -5,7 +5,7 @@
 
 #include "collective/mailbox.h"
 #include "comm/peer_failure.h"
-#include "transport/socket_trailer.h"
+#include "transport/socket_stripes.h"
 
 namespace tutti {
 namespace {

@@ -15,7 +15,7 @@
 #include "comm/control_link.h"
 #include "comm/heartbeat.h"
 #include "comm/loss.h"
-#include "net/gone_news.h"
+#include "net/gossip.h"
 #include "transport/connection.h"
 #include "transport/rank_end.h"
 

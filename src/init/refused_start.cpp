@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/host.h"
-#include "bootstrap/excuse.h"
+#include "bootstrap/bootstrap_call.h"
 
 namespace tutti {
 namespace {

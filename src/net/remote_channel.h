@@ -13,9 +13,9 @@
 #include "base/system.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
+#include "net/life_probe.h"
 #include "net/open_channel.h"
 #include "net/peer_address.h"
-#include "net/peer_presence.h"
 #include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
 

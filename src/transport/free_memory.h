@@ -1,10 +1,13 @@
-// How much memory this process may still take before the kernel refuses an allocation or kills a process.
+// What the kernel says of memory: how much this process may still take before an allocation is refused or a process
+// killed, and whether memory belongs to this process alone.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace tutti {
 
@@ -20,5 +23,12 @@ std::optional<FreeMemory> free_memory(
 
 /// Reads this host's files.
 std::optional<FreeMemory> free_memory();
+
+/// Whether all of `memory` is private, anonymous and writable, as from malloc: no file, no shared memory, no stack, no
+/// huge pages of hugetlbfs. `maps`: the text of /proc/PID/maps.
+bool is_private_anonymous(std::span<const std::byte> memory, std::string_view maps);
+
+/// Reads this process's maps; false if that is impossible.
+bool is_private_anonymous(std::span<const std::byte> memory);
 
 }  // namespace tutti

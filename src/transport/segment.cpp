@@ -19,7 +19,6 @@
 #include "base/blocked_signal.h"
 #include "base/descriptors.h"
 #include "transport/free_memory.h"
-#include "transport/private_memory.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/excuse.h"
+#include "bootstrap/bootstrap_call.h"
 #include "support/sim_system.h"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/private_memory.h"
+#include "transport/free_memory.h"
 #include "transport/registered_ranges.h"
 #include "transport/segment.h"
 

@@ -1,5 +1,5 @@
 // What is new of gone ranks goes to the peers once, and to this rank once where nobody speaks for them.
-#include "net/gone_news.h"
+#include "net/gossip.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A peer that takes its time is present as long as somebody answers for it, and gone when calls are turned away.
-#include "net/peer_presence.h"
+#include "net/life_probe.h"
 
 #include <gtest/gtest.h>
 
