@@ -12,7 +12,6 @@
 #include "bootstrap/bootstrap_messages.h"
 #include "bootstrap/bootstrap_tree.h"
 #include "bootstrap/failed_start.h"
-#include "bootstrap/local_excuses.h"
 #include "bootstrap/roster.h"
 #include "bootstrap/start_report.h"
 #include "net/wire.h"

@@ -4,7 +4,6 @@
 #include "base/system.h"
 #include "transport/fifo.h"
 #include "transport/offer.h"
-#include "transport/pending_offers.h"
 #include "transport/rank_area.h"
 
 namespace tutti {

@@ -1,5 +1,5 @@
 // A process waits for the root as long as it has reasons that the root has not heard.
-#include "bootstrap/local_excuses.h"
+#include "bootstrap/failed_start.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a sender knows of its offers: until when memory must not change, and what goes into a slot after all.
-#include "transport/pending_offers.h"
+#include "transport/offer.h"
 
 #include <gtest/gtest.h>
 

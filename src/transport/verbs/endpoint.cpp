@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +29,19 @@ bool has_windows(const Port& port) {
   const OpenDevice& device = *port.device;
   constexpr unsigned windows = device_capability::windows_2a | device_capability::windows_2b;
   return !port.iwarp && (device.attributes.device_cap_flags & windows) != 0 && device.context->ops.alloc_mw != nullptr;
+}
+
+Error refused(const Endpoint& endpoint, std::size_t bytes, int reason) {
+  Error error{.code = Code::system,
+              .what = fmt::format("register {} bytes for {}", bytes, endpoint.port.text()),
+              .sys_errno = reason};
+  rlimit limit{};
+  if (reason == ENOMEM && ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    error.what += fmt::format(
+        ": this process may lock {} bytes of memory; raise the limit (ulimit -l unlimited, or LimitMEMLOCK=infinity of "
+        "its service)",
+        limit.rlim_cur);
+  return error;
 }
 
 }  // namespace
@@ -151,6 +166,18 @@ void Endpoint::poll_set(std::vector<PollItem>& items) {
     }
   }
   items.push_back({.handle = broken_ ? ready_.get() : channel_->fd, .want_read = true});
+}
+
+Result<RegisteredMemory> RegisteredMemory::make(const std::shared_ptr<Endpoint>& endpoint, std::size_t bytes,
+                                                int access) {
+  RegisteredMemory memory;
+  memory.data_.reset(static_cast<std::byte*>(::operator new(bytes, page, std::nothrow)));
+  if (!memory.data_) return refused(*endpoint, bytes, ENOMEM);
+  memory.bytes_ = bytes;
+  Mr* const mr = endpoint->library().ibv_reg_mr(endpoint->pd(), memory.data(), bytes, access);
+  if (mr == nullptr) return refused(*endpoint, bytes, errno);
+  memory.mr_ = std::unique_ptr<Mr, Deregister>(mr, Deregister{endpoint});
+  return memory;
 }
 
 }  // namespace tutti::verbs

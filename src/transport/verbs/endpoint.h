@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,6 +90,33 @@ class Endpoint {
   unsigned seen_faults_ = 0;  // of the device
   std::atomic<std::uint32_t> attached_ = 0;
   std::vector<std::atomic<CompletionSink*>> sinks_;
+};
+
+/// Memory of the library that a device may read, or that the peer may write.
+class RegisteredMemory {
+ public:
+  /// `access`: access_flag. Errors: system (no memory, or more than the process may lock, with the remedy).
+  static Result<RegisteredMemory> make(const std::shared_ptr<Endpoint>& endpoint, std::size_t bytes, int access);
+
+  std::byte* data() const { return data_.get(); }
+  std::size_t bytes() const { return bytes_; }
+  Mr& region() const { return *mr_; }
+  std::uint32_t lkey() const { return mr_->lkey; }
+  std::uint32_t rkey() const { return mr_->rkey; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data_.get()); }
+
+ private:
+  static constexpr std::align_val_t page{4096};
+  struct Free {
+    void operator()(std::byte* data) const { ::operator delete(data, page); }
+  };
+  struct Deregister {
+    std::shared_ptr<Endpoint> endpoint;
+    void operator()(Mr* mr) const { (void)endpoint->library().ibv_dereg_mr(mr); }
+  };
+  std::unique_ptr<std::byte, Free> data_;  // freed after its registration
+  std::size_t bytes_ = 0;
+  std::unique_ptr<Mr, Deregister> mr_;
 };
 
 }  // namespace tutti::verbs

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "transport/verbs/memory.h"
 #include "transport/verbs/memory_window.h"
 
 namespace tutti::verbs {
