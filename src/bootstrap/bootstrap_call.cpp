@@ -127,8 +127,7 @@ Result<std::optional<Welcome>> Call::await_welcome() {
   if ((*answer)->kind == FrameKind::failure) return read_failure((*answer)->body);
   if ((*answer)->kind != FrameKind::welcome)
     return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
-  auto welcome = TUTTI_TRY(read_welcome((*answer)->body));
-  return std::optional(std::move(welcome));
+  return std::optional(TUTTI_TRY(read_welcome((*answer)->body)));
 }
 
 /// A try under way says more than the one before it.

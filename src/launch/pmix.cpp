@@ -195,8 +195,7 @@ Result<void> Pmix::fence(std::int64_t deadline_ns) {
 }
 
 Result<std::string> Pmix::get(int rank, const std::string& key, std::int64_t deadline_ns) {
-  auto answer = TUTTI_TRY(ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns));
-  return answer->text();
+  return TUTTI_TRY(ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns))->text();
 }
 
 }  // namespace

@@ -95,8 +95,7 @@ Result<std::optional<Socket>> Connector::step() {
   if (state_ == State::challenge) {
     auto challenge = TUTTI_TRY(wire_->take(handshake::challenge_bytes));
     if (!challenge) return std::optional<Socket>{};
-    auto proof = TUTTI_TRY(side_->prove(secret_, *challenge));
-    wire_->queue(std::move(proof));
+    wire_->queue(TUTTI_TRY(side_->prove(secret_, *challenge)));
     state_ = State::welcome;
     answered_ = true;
     TUTTI_TRY(wire_->flush());

@@ -58,8 +58,7 @@ Result<ConnectionKey> ConnectionKey::of(const Secret& secret) {
 }
 
 Result<Secret> ConnectionKey::for_greeting(std::span<const std::byte> greeting) const {
-  auto derived = TUTTI_TRY(hmac_sha256(secret, greeting));
-  return Secret(derived);
+  return Secret(TUTTI_TRY(hmac_sha256(secret, greeting)));
 }
 
 }  // namespace tutti

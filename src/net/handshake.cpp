@@ -77,10 +77,9 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   if (!equal_in_constant_time(expected, challenge.last(sizeof(Digest))))
     return Error{.code = Code::invalid_usage, .what = "the process at this address has another unique id or secret"};
 
-  const auto mine = TUTTI_TRY(code(secret, "rank", hello_, challenge));
   ByteWriter proof;
   proof.number(proof_magic);
-  proof.raw(mine);
+  proof.raw(TUTTI_TRY(code(secret, "rank", hello_, challenge)));
   return std::move(proof).take();
 }
 
@@ -106,8 +105,7 @@ Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byt
   writer.number(protocol_version);
   writer.number(std::uint32_t{0});
   writer.raw(nonce);
-  const auto mine = TUTTI_TRY(code(secret, "root", hello_, writer.bytes()));
-  writer.raw(mine);
+  writer.raw(TUTTI_TRY(code(secret, "root", hello_, writer.bytes())));
   challenge_ = std::move(writer).take();
   return challenge_;
 }

@@ -42,8 +42,7 @@ Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std
   writer.number(static_cast<std::uint32_t>(from));
   writer.number(static_cast<std::uint32_t>(address));
   writer.raw(nonce);
-  auto mac = TUTTI_TRY(code(key.secret, "probe", writer.bytes()));
-  writer.raw(mac);
+  writer.raw(TUTTI_TRY(code(key.secret, "probe", writer.bytes())));
   return std::move(writer).take();
 }
 
@@ -68,10 +67,9 @@ Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> 
   auto mac = TUTTI_TRY(code(key.secret, "probe", probe.first(probe.size() - digest_bytes)));
   if (!equal_in_constant_time(mac, probe.last(digest_bytes)))
     return Error{.code = Code::remote, .what = "a probe made with a different secret"};
-  auto answer = TUTTI_TRY(code(key.secret, "answer", probe));
   ByteWriter writer;
   writer.number(answer_magic);
-  writer.raw(answer);
+  writer.raw(TUTTI_TRY(code(key.secret, "answer", probe)));
   return std::move(writer).take();
 }
 

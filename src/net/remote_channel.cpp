@@ -178,10 +178,7 @@ void RemoteChannel::poll_set(std::vector<PollItem>& items) const {
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {
-  if (!channel_->is_open()) {
-    auto open = TUTTI_TRY(channel_->open());
-    if (!open) return std::span<std::byte>();
-  }
+  if (!channel_->is_open() && !TUTTI_TRY(channel_->open())) return std::span<std::byte>();
   if (!channel_->broken()) {
     auto slot = channel_->sender().acquire();
     if (slot) return slot;
@@ -217,10 +214,7 @@ void RemoteSender::poll_set(std::vector<PollItem>& items) const {
 /// Calls the receiver. Returns an empty T while the channel is not open, or broken with the cause still unknown.
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {
-  if (!channel_->is_open()) {
-    auto open = TUTTI_TRY(channel_->open());
-    if (!open) return T();
-  }
+  if (!channel_->is_open() && !TUTTI_TRY(channel_->open())) return T();
   if (channel_->is_open() && !channel_->read_out()) {
     Result<T> answer = call(channel_->receiver());
     if (answer) return answer;

@@ -18,13 +18,12 @@ Result<std::span<std::byte>> SignedSender::acquire() {
 /// True once the mark of this call has been received.
 Result<bool> SignedReceiver::hear() {
   if (heard_ == mark_.sequence) return true;
-  auto message = through_->peek(sizeof mark_);
-  if (!message) return std::move(message).error();
-  if (message->data() == nullptr) return false;
+  const auto message = TUTTI_TRY(through_->peek(sizeof mark_));
+  if (message.data() == nullptr) return false;
   CallMark theirs;
-  if (message->size() != sizeof theirs)
+  if (message.size() != sizeof theirs)
     return Error{.code = Code::remote, .what = "a message has no mark of its call", .peer = peer_};
-  std::memcpy(&theirs, message->data(), sizeof theirs);
+  std::memcpy(&theirs, message.data(), sizeof theirs);
   if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature)) return judge_(theirs);
   TUTTI_TRY(through_->release());
   heard_ = mark_.sequence;
@@ -33,14 +32,12 @@ Result<bool> SignedReceiver::hear() {
 
 Result<std::span<const std::byte>> SignedReceiver::peek(std::size_t bytes) {
   if (heard_ != mark_.sequence && lands_ != nullptr) lands_->read_ahead(true);
-  auto heard = TUTTI_TRY(hear());
-  return heard ? through_->peek(bytes) : std::span<const std::byte>();
+  return TUTTI_TRY(hear()) ? through_->peek(bytes) : std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> SignedReceiver::expect(std::size_t bytes) {
   if (heard_ != mark_.sequence) lands_->read_ahead(false);
-  auto heard = TUTTI_TRY(hear());
-  return heard ? lands_->expect(bytes) : std::span<const std::byte>();
+  return TUTTI_TRY(hear()) ? lands_->expect(bytes) : std::span<const std::byte>();
 }
 
 }  // namespace tutti

@@ -54,8 +54,7 @@ Result<bool> Wire::fill(std::size_t bytes) {
 }
 
 Result<std::optional<Bytes>> Wire::take(std::size_t bytes) {
-  const auto there = TUTTI_TRY(fill(bytes));
-  if (!there) return std::optional<Bytes>{};
+  if (!TUTTI_TRY(fill(bytes))) return std::optional<Bytes>{};
   return std::optional(std::exchange(in_, {}));
 }
 

@@ -152,10 +152,7 @@ Result<Answer> ask(const std::string& name, const FdRequest& request, const Pati
     Answer answer;
     auto socket = TUTTI_TRY(access(name, answer.owner));
     if (socket && ::send(socket.get(), &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof request) {
-      for (;;) {
-        auto readable = TUTTI_TRY(patience.wait(socket.get(), look_every_ms));
-        if (readable) break;
-      }
+      while (!TUTTI_TRY(patience.wait(socket.get(), look_every_ms))) continue;
       if (const auto reply = receive_reply(socket.get(), answer.fd)) {
         answer.reply = *reply;
         answer.owner.connected = std::move(socket);

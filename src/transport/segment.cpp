@@ -280,20 +280,20 @@ Result<void> SegmentTable::move_aside(const void* at) {
   const auto ranges = data_ranges(owned.fd.get(), bytes);
   std::size_t used = 0;
   for (const auto& range : ranges) used += range.bytes;
-  if (auto room = check_room(used); !room) return std::move(room).error().during("move a segment aside");
-  auto fd = sealed_memory(bytes);
-  if (!fd) return std::move(fd).error().during("move a segment aside");
-  {
-    auto fresh = Mapping::shared(fd->get(), bytes);
-    if (!fresh) return std::move(fresh).error().during("move a segment aside");
-    prefer_node(*fresh, owned.node);
-    if (owned.touched) ask_for_huge_pages(*fresh);
+  const auto copy = [&]() -> Result<UniqueFd> {
+    TUTTI_TRY(check_room(used));
+    auto made = TUTTI_TRY(sealed_memory(bytes));
+    auto fresh = TUTTI_TRY(Mapping::shared(made.get(), bytes));
+    prefer_node(fresh, owned.node);
+    if (owned.touched) ask_for_huge_pages(fresh);
     for (const auto& range : ranges) {
-      if (auto populated = populate(fd->get(), *fresh, range.offset, range.bytes); !populated)
-        return std::move(populated).error().during("move a segment aside");
-      std::memcpy(fresh->data() + range.offset, owned.mapping.data() + range.offset, range.bytes);
+      TUTTI_TRY(populate(made.get(), fresh, range.offset, range.bytes));
+      std::memcpy(fresh.data() + range.offset, owned.mapping.data() + range.offset, range.bytes);
     }
-  }
+    return made;
+  };
+  auto fd = copy();
+  if (!fd) return std::move(fd).error().during("move a segment aside");
   constexpr int over = MAP_SHARED | MAP_FIXED;
   if (::mmap(owned.mapping.data(), bytes, PROT_READ | PROT_WRITE, over, fd->get(), 0) == MAP_FAILED)
     return failed("map a segment's fresh pages over its old ones", errno);

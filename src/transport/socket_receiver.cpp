@@ -20,17 +20,14 @@ SocketReceiver::SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slo
 }
 
 Result<std::span<const std::byte>> SocketReceiver::peek(std::size_t bytes) {
-  auto taken = TUTTI_TRY(take_ahead(bytes));
-  if (taken) return std::span<const std::byte>(memory_.data(), bytes);
-  auto opened = TUTTI_TRY(open(bytes));
-  if (!opened) return std::span<const std::byte>();
+  if (TUTTI_TRY(take_ahead(bytes))) return std::span<const std::byte>(memory_.data(), bytes);
+  if (!TUTTI_TRY(open(bytes))) return std::span<const std::byte>();
   auto here = TUTTI_TRY(read(stripes_.bytes));
   return here == stripes_.bytes ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> SocketReceiver::expect(std::size_t bytes) {
-  auto opened = TUTTI_TRY(open(bytes));
-  return opened ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
+  return TUTTI_TRY(open(bytes)) ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
 }
 
 /// False while the previous message has not arrived completely. An empty message travels as one byte.
@@ -43,10 +40,7 @@ Result<bool> SocketReceiver::open(std::size_t bytes) {
     return Error{.code = Code::internal,
                  .what = fmt::format("a message of {} bytes for a slot of {}", bytes, slot_bytes_)};
   landing_ = {};
-  if (!complete_) {
-    auto rest = TUTTI_TRY(read(stripes_.bytes));
-    if (rest != stripes_.bytes) return false;
-  }
+  if (!complete_ && TUTTI_TRY(read(stripes_.bytes)) != stripes_.bytes) return false;
   begin(bytes);
   return true;
 }

@@ -28,10 +28,8 @@ Result<void> LinkQueues::create(const QueueShape& queues, std::uint32_t sink) {
   QueueShape all = queues;
   all.sends = shape_.sends();
   all.receives = shape_.receives();
-  for (int i = 0; i < shape_.queue_pairs; ++i) {
-    auto pair = TUTTI_TRY(QueuePair::create(endpoint_, all, sink, static_cast<std::uint32_t>(i)));
-    queues_.push_back(std::move(pair));
-  }
+  for (int i = 0; i < shape_.queue_pairs; ++i)
+    queues_.push_back(TUTTI_TRY(QueuePair::create(endpoint_, all, sink, static_cast<std::uint32_t>(i))));
   windows_.resize(std::size_t{2} * shape_.ring_slots());
   opens_windows_ = endpoint_->windows() && queues_.front()->inline_bytes() >= sizeof(Destination);
   return {};

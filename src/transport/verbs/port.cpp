@@ -76,9 +76,8 @@ Result<void> add_iwarp(Port& port, const PortFilter& filter) {
   const auto gid = read_gid(port.device.get(), port.number, 0, port.link_layer);
   const auto address = gid ? iwarp_address(gid->gid) : std::nullopt;
   if (!address) return Error{.code = Code::system, .what = "its network interface has no address (iWARP)"};
-  auto library = TUTTI_TRY(CmLibrary::load(filter.verbs_library));
+  port.cm = TUTTI_TRY(CmLibrary::load(filter.verbs_library));
   port.iwarp = true;
-  port.cm = std::move(library);
   port.gid = *address;
   port.gid_index = 0;
   return {};
