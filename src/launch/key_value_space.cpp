@@ -30,9 +30,4 @@ Result<std::shared_ptr<KeyValueSpace>> LauncherSpace::get(System& system, const 
   return space_;
 }
 
-void LauncherSpace::leave() {
-  const std::lock_guard lock(mutex_);
-  space_.reset();
-}
-
 }  // namespace tutti

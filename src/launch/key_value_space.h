@@ -44,7 +44,10 @@ class LauncherSpace {
   /// Null if the launcher has none. Errors: those of the three functions above, equal at every call.
   Result<std::shared_ptr<KeyValueSpace>> get(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
   /// Says goodbye; to be called once, at the end of the process.
-  void leave();
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    space_.reset();
+  }
 
  private:
   std::mutex mutex_;

@@ -11,7 +11,7 @@
 
 #include "base/system.h"
 #include "net/greeting.h"
-#include "transport/channel_upgrade.h"
+#include "transport/connection.h"
 #include "transport/flag.h"
 
 namespace tutti {

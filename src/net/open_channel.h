@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/system.h"
-#include "transport/channel_upgrade.h"
 #include "transport/connection.h"
 #include "transport/socket.h"
 #include "transport/unacknowledged.h"

@@ -16,7 +16,7 @@
 #include "net/life_probe.h"
 #include "net/open_channel.h"
 #include "net/peer_address.h"
-#include "transport/channel_upgrade.h"
+#include "transport/connection.h"
 #include "transport/rank_area.h"
 
 namespace tutti {

@@ -14,7 +14,19 @@ namespace tutti {
 ///
 /// Automatic: if both ends are on this machine and the system uses bbr, cubic replaces it, else reno: bbr paces traffic
 /// that no network slows down.
-std::string choose_congestion(System& system, Socket& socket, std::string_view wanted);
+inline std::string choose_congestion(System& system, Socket& socket, std::string_view wanted) {
+  const auto within_this_machine = [&] {
+    const auto here = system.address(socket), there = system.peer_address(socket);
+    return here && there && here->host == there->host;
+  };
+  if (wanted.empty()) {
+    if (system.congestion(socket).starts_with("bbr") && within_this_machine())
+      if (!system.set_congestion(socket, "cubic")) system.set_congestion(socket, "reno");
+  } else if (wanted != "system") {
+    system.set_congestion(socket, std::string(wanted));
+  }
+  return system.congestion(socket);
+}
 
 /// For System::set_patience: control connections notice a cut of the network after TUTTI_SILENCE_MS. The connections
 /// themselves last longer: after a cut TCP may wait for as long as it was. Three seconds where there is no limit:

@@ -1,6 +1,6 @@
 // Pauses between tries grow up to a limit, and only tries in a row at all addresses, for one reason, say that more
 // would not help.
-#include "bootstrap/failed_tries.h"
+#include "bootstrap/bootstrap_call.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "base/descriptors.h"
-#include "transport/verbs/iwarp_address.h"
 
 namespace tutti::verbs {
 namespace {

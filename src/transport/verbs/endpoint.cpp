@@ -24,7 +24,7 @@ Error failed(const Port& port, std::string_view doing, int code) {
           .sys_errno = code < 0 ? -code : code};  // some drivers return negative numbers
 }
 
-/// Of type 2, see memory_window.h.
+/// Of type 2, see MemoryWindow.
 bool has_windows(const Port& port) {
   const OpenDevice& device = *port.device;
   constexpr unsigned windows = device_capability::windows_2a | device_capability::windows_2b;

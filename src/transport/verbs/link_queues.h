@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "transport/verbs/memory_window.h"
 #include "transport/verbs/queue_pair.h"
 
 namespace tutti::verbs {

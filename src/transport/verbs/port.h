@@ -1,6 +1,8 @@
 // The RDMA ports of this machine, and which of them to use.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <atomic>
 #include <map>
 #include <memory>
@@ -140,5 +142,16 @@ std::int64_t rate_of(std::uint8_t width, std::uint8_t speed);
 /// its NUMA node if there are some among them, else all. `ports`: fastest first, at least one.
 std::size_t choose_port(std::span<const Port> ports, const std::string& own_address, std::string_view nearest,
                         int channel);
+
+/// The IP address of an iWARP port, by which rdma_cm finds it: an address of the network interface whose MAC address is
+/// the beginning of the port's GID, as it is with iWARP; IPv4 before IPv6, in the form of a GID. Nothing: there is no
+/// such interface, or it has no address.
+std::optional<Gid> iwarp_address(const Gid& gid);
+
+bool maps_ipv4(const Gid& address);
+bool is_link_local(const Gid& address);
+
+/// The address, with a port number, for functions that take a sockaddr.
+sockaddr_storage socket_address(const Gid& address, std::uint16_t port);
 
 }  // namespace tutti::verbs

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/verbs/memory_window.h"
+#include "transport/verbs/queue_pair.h"
 
 namespace tutti::verbs {
 namespace {

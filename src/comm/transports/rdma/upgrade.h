@@ -27,7 +27,7 @@
 #include "net/digest.h"
 #include "net/unique_id.h"
 #include "net/wire.h"
-#include "transport/channel_upgrade.h"
+#include "transport/connection.h"
 #include "transport/verbs/link.h"
 
 namespace tutti {
