@@ -153,9 +153,6 @@ FIELD(qp_num);
 FIELD(src_qp);
 FIELD(wc_flags);
 FIELD(pkey_index);
-FIELD(slid);
-FIELD(sl);
-FIELD(dlid_path_bits);
 #undef FIELD
 
 // --- what is asked and set
@@ -166,9 +163,6 @@ FIELD(node_guid);
 FIELD(sys_image_guid);
 FIELD(max_mr_size);
 FIELD(page_size_cap);
-FIELD(vendor_id);
-FIELD(vendor_part_id);
-FIELD(hw_ver);
 FIELD(max_qp);
 FIELD(max_qp_wr);
 FIELD(device_cap_flags);
@@ -195,11 +189,6 @@ FIELD(qkey_viol_cntr);
 FIELD(pkey_tbl_len);
 FIELD(lid);
 FIELD(sm_lid);
-FIELD(lmc);
-FIELD(max_vl_num);
-FIELD(sm_sl);
-FIELD(subnet_timeout);
-FIELD(init_type_reply);
 FIELD(active_width);
 FIELD(active_speed);
 FIELD(phys_state);
@@ -251,9 +240,6 @@ FIELD(traffic_class);
 #define FIELD(name) SAME_FIELD(AddressHandle, name, ibv_ah_attr, name)
 SAME_SIZE(AddressHandle, ibv_ah_attr);
 FIELD(dlid);
-FIELD(sl);
-FIELD(src_path_bits);
-FIELD(static_rate);
 FIELD(is_global);
 FIELD(port_num);
 static_assert(offsetof(AddressHandle, grh) == offsetof(ibv_ah_attr, grh));

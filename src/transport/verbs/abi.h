@@ -205,9 +205,7 @@ struct Completion {
   std::uint32_t src_qp;
   unsigned wc_flags;
   std::uint16_t pkey_index;
-  std::uint16_t slid;
-  std::uint8_t sl;
-  std::uint8_t dlid_path_bits;
+  std::uint8_t unused[4];
 };
 
 /// ibv_context_ops: the functions that are called per message are reached through the context, not by name.
@@ -240,9 +238,7 @@ struct DeviceAttributes {
   std::uint64_t sys_image_guid;
   std::uint64_t max_mr_size;
   std::uint64_t page_size_cap;
-  std::uint32_t vendor_id;
-  std::uint32_t vendor_part_id;
-  std::uint32_t hw_ver;
+  std::uint32_t unused_96[3];
   int max_qp;
   int max_qp_wr;
   unsigned device_cap_flags;
@@ -269,11 +265,7 @@ struct PortAttributes {
   std::uint16_t pkey_tbl_len;
   std::uint16_t lid;
   std::uint16_t sm_lid;
-  std::uint8_t lmc;
-  std::uint8_t max_vl_num;
-  std::uint8_t sm_sl;
-  std::uint8_t subnet_timeout;
-  std::uint8_t init_type_reply;
+  std::uint8_t unused[5];
   std::uint8_t active_width;
   std::uint8_t active_speed;
   std::uint8_t phys_state;
@@ -316,9 +308,7 @@ struct GlobalRoute {
 struct AddressHandle {
   alignas(8) GlobalRoute grh;
   std::uint16_t dlid;
-  std::uint8_t sl;
-  std::uint8_t src_path_bits;
-  std::uint8_t static_rate;
+  std::uint8_t unused[3];
   std::uint8_t is_global;
   std::uint8_t port_num;
 };
