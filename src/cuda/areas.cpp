@@ -3,12 +3,6 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t alignment = 256;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to = alignment) {
-  return (bytes + to - 1) / to * to;
-}
-
 /// The most bytes of one call that a channel's inbox must hold: no less than share() gives a channel.
 constexpr std::size_t one_shot_channel_bytes(std::size_t bytes, int channels) {
   const auto each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);

@@ -9,6 +9,13 @@
 
 namespace tutti::cuda {
 
+/// Where memory is divided: as the driver aligns allocations.
+inline constexpr std::size_t alignment = 256;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to = alignment) {
+  return (bytes + to - 1) / to * to;
+}
+
 /// Messages that a ring of slots holds.
 inline constexpr int ring_slots = 4;
 

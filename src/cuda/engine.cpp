@@ -59,37 +59,28 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) cons
   return first;
 }
 
-Result<void> Engine::follow(Stream stream, const OwnEvent& event) const {
-  return gpu_->check(gpu_->api().stream_wait(stream, event.get(), 0), "cuStreamWaitEvent");
-}
-
 /// Makes the first stream wait for the work that the other streams hold, and for the launch before this one.
 Result<void> Engine::join(std::span<const Stream> streams, Launched& last, std::uint64_t capture) {
   auto* const first = streams.front();
   // The id must not be queried during a capture. There the handle serves: streams outlive the capture.
   auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
   if (capture == 0) TUTTI_TRY(gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"));
-  if (last.any && last.stream != stream && last.capture == capture) TUTTI_TRY(follow(first, last.ended));
+  if (last.any && last.stream != stream && last.capture == capture) TUTTI_TRY(gpu_->follow(first, last.ended.get()));
   last.stream = stream;
   last.capture = capture;
   for (std::size_t i = 1; i < streams.size(); ++i) {
-    if (i >= ready_.size()) {
-      auto event = TUTTI_TRY(OwnEvent::create(gpu_));
-      ready_.push_back(std::move(event));
-    }
-    const Status recorded = gpu_->api().event_record(ready_[i].get(), streams[i]);
-    TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
-    TUTTI_TRY(follow(first, ready_[i]));
+    if (i >= ready_.size()) ready_.push_back(TUTTI_TRY(OwnEvent::create(gpu_)));
+    TUTTI_TRY(gpu_->record(ready_[i].get(), streams[i]));
+    TUTTI_TRY(gpu_->follow(first, ready_[i].get()));
   }
   return {};
 }
 
 /// Makes the other streams wait for the launch.
 Result<void> Engine::fork(std::span<const Stream> streams, Launched& last) const {
-  const Status recorded = gpu_->api().event_record(last.ended.get(), streams.front());
-  TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
+  TUTTI_TRY(gpu_->record(last.ended.get(), streams.front()));
   last.any = true;
-  for (auto* const stream : streams.subspan(1)) TUTTI_TRY(follow(stream, last.ended));
+  for (auto* const stream : streams.subspan(1)) TUTTI_TRY(gpu_->follow(stream, last.ended.get()));
   return {};
 }
 
@@ -112,8 +103,7 @@ Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capt
   }
   if (table.memory != nullptr && !captured) {
     tables_.push_back(std::move(table));
-    const Status recorded = gpu_->api().event_record(tables_.back().ended.get(), streams.front());
-    TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
+    TUTTI_TRY(gpu_->record(tables_.back().ended.get(), streams.front()));
   }
   if (order != nullptr) TUTTI_TRY(order->record(streams.front()));
   return fork(streams, last);
@@ -123,10 +113,7 @@ Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBu
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].staged == 0) continue;
     auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
-    const Status copied =
-        gpu_->api().copy_async(reinterpret_cast<Address>(local_ranks_[i].staging), reinterpret_cast<Address>(own.input),
-                               parts[i].staged, parts.front().stream);
-    TUTTI_TRY(gpu_->check(copied, "cuMemcpyAsync"));
+    TUTTI_TRY(gpu_->copy(local_ranks_[i].staging, own.input, parts[i].staged, parts.front().stream));
     own.input = local_ranks_[i].staging;
   }
   return {};
@@ -247,17 +234,22 @@ Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vecto
 /// guarantees: it begins when the GPU has room for all of them. The passes of a plan wait for nobody, and the blocks of
 /// a single rank only for those of other launches, so their blocks begin one by one.
 Result<void> Engine::start(const Job& job, device::Body body, device::Call& call, Stream stream) const {
-  void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
-  const unsigned blocks = call.local_ranks * call.channels;
   unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
   if (job.windows != nullptr) threads = std::max(threads, threads_for(body, call.window_cut));
-  const Api& api = gpu_->api();
-  if (job.passes_only || call.local_ranks == 1)
-    return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
-                       "cuLaunchKernel");
-  return gpu_->check(api.launch_cooperative(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters),
-                     "cuLaunchCooperativeKernel");
+  if (job.passes_only || call.local_ranks == 1) return start_blocks(function, call, threads, stream);
+  void* parameters[] = {&call};
+  const Status started = gpu_->api().launch_cooperative(function, call.local_ranks * call.channels, 1, 1, threads, 1, 1,
+                                                        0, stream, parameters);
+  return gpu_->check(started, "cuLaunchCooperativeKernel");
+}
+
+/// That begin one by one.
+Result<void> Engine::start_blocks(Function function, device::Call& call, unsigned threads, Stream stream) const {
+  void* parameters[] = {&call};
+  const Status started = gpu_->api().launch(function, call.local_ranks * call.channels, 1, 1, threads, 1, 1, 0, stream,
+                                            parameters, nullptr);
+  return gpu_->check(started, "cuLaunchKernel");
 }
 
 /// The kernel that runs the plans of all ranks. Each plan names the kernel for its own rank; if the plans differ,
@@ -281,9 +273,8 @@ void Engine::say_some_gone() {
 Result<void> Engine::prove(std::int64_t limit_ns) {
   assert(synchronises());
   const Plan nothing{.collective = Collective::barrier, .access = Access::mapped, .ranks = shape_.ranks};
-  auto plan = upload(nothing);
-  if (!plan) return std::move(plan).error();
-  const std::vector<Part> parts(shape_.local.size(), Part{.stream = setup_.get(), .plan = *plan});
+  auto plan = TUTTI_TRY(upload(nothing));
+  const std::vector<Part> parts(shape_.local.size(), Part{.stream = setup_.get(), .plan = std::move(plan)});
   const std::vector<device::PeerBuffers> none(static_cast<std::size_t>(shape_.ranks));
   return launch({.plan = &nothing, .limit_ns = limit_ns}, parts, none);
 }

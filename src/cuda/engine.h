@@ -214,12 +214,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   };
   Result<PlanSlice> plan_buffer(std::size_t bytes);
   Result<void> follow_uploads(Stream stream, bool captured);
-  Result<void> write(Address to, const void* from, std::size_t bytes);
-  Result<void> finish_setup();
   Result<void> write_links(std::size_t local, const device::Area& area, std::span<std::byte* const> areas,
                            device::Link* to);
   Result<Capture> capture_of(std::span<const Stream> streams) const;
-  Result<std::shared_ptr<const DeviceMemory>> buffer(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
+  Result<void> enlarge(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
   Result<void> make_buffers(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
   struct Blocks;
   Blocks blocks_of(const Job& job, const Part& part, const device::PeerBuffers& own) const;
@@ -230,7 +228,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   struct Pass;
   Result<void> start_pass(const Pass& pass, Stream stream) const;
   Result<void> stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
-  Result<void> follow(Stream stream, const OwnEvent& event) const;
   Result<void> join(std::span<const Stream> streams, Launched& last, std::uint64_t capture);
   Result<void> fork(std::span<const Stream> streams, Launched& last) const;
   /// Launches between others of the engine: `queue` queues work on the first stream, all of which comes after all that
@@ -245,6 +242,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                        const Table& table) const;
   void fill_common(device::Call& call, const device::Area& area) const;
   Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
+  Result<void> start_blocks(Function function, device::Call& call, unsigned threads, Stream stream) const;
   Result<void> run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
                    const Table& table);
   std::size_t fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;

@@ -10,11 +10,6 @@ namespace {
 
 constexpr std::size_t in_flight_most = 64;
 constexpr std::size_t plan_buffer_bytes = std::size_t{1} << 20;
-constexpr std::size_t alignment = 256;
-
-constexpr std::size_t round_up(std::size_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
 
 /// Objects that a captured graph keeps alive.
 struct Kept {
@@ -58,21 +53,17 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
     from_actions = slice.on_host;
     from_places = slice.on_host + action_bytes;
   } else {
-    auto memory = DeviceMemory::allocate(gpu_, bytes);
-    if (!memory) return std::move(memory).error();
-    made->memory = *std::move(memory);
+    made->memory = TUTTI_TRY(DeviceMemory::allocate(gpu_, bytes));
     at = made->memory.data();
   }
   made->actions = reinterpret_cast<const Action*>(at);
   made->places = reinterpret_cast<const Place*>(at + action_bytes);
-  const auto address = reinterpret_cast<Address>(at);
-  if (action_bytes > 0) TUTTI_TRY(write(address, from_actions, action_bytes));
-  if (place_bytes > 0) TUTTI_TRY(write(address + action_bytes, from_places, place_bytes));
+  if (action_bytes > 0) TUTTI_TRY(gpu_->copy(at, from_actions, action_bytes, setup_.get()));
+  if (place_bytes > 0) TUTTI_TRY(gpu_->copy(at + action_bytes, from_places, place_bytes, setup_.get()));
   if (waits) {
-    TUTTI_TRY(finish_setup());
+    TUTTI_TRY(gpu_->synchronize(setup_.get()));
   } else {
-    const Status recorded = gpu_->api().event_record(uploaded_.get(), setup_.get());
-    TUTTI_TRY(gpu_->check(recorded, "cuEventRecord"));
+    TUTTI_TRY(gpu_->record(uploaded_.get(), setup_.get()));
     uploads_pending_ = true;
   }
   return std::shared_ptr<const DevicePlan>(std::move(made));
@@ -82,9 +73,8 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
 Result<Engine::PlanSlice> Engine::plan_buffer(std::size_t bytes) {
   if (plan_buffers_.empty() || plan_buffer_used_ + bytes > plan_buffers_.back().memory.bytes()) {
     auto larger = TUTTI_TRY(DeviceMemory::allocate(gpu_, std::max(plan_buffer_bytes, bytes)));
-    auto mirror = PinnedMemory::allocate(gpu_, larger.bytes());
-    if (!mirror) return std::move(mirror).error();
-    plan_buffers_.push_back({.memory = std::move(larger), .mirror = *std::move(mirror)});
+    auto mirror = TUTTI_TRY(PinnedMemory::allocate(gpu_, larger.bytes()));
+    plan_buffers_.push_back({.memory = std::move(larger), .mirror = std::move(mirror)});
     plan_buffer_used_ = 0;
   }
   const PlanBuffer& buffer = plan_buffers_.back();
@@ -99,22 +89,20 @@ Result<Engine::PlanSlice> Engine::plan_buffer(std::size_t bytes) {
 Result<void> Engine::follow_uploads(Stream stream, bool captured) {
   if (!uploads_pending_) return {};
   const Status status = captured ? status::success : gpu_->api().event_query(uploaded_.get());
-  if (status == status::not_ready) return follow(stream, uploaded_);
+  if (status == status::not_ready) return gpu_->follow(stream, uploaded_.get());
   TUTTI_TRY(gpu_->check(status, "cuEventQuery"));
-  if (captured) TUTTI_TRY(finish_setup());
+  if (captured) TUTTI_TRY(gpu_->synchronize(setup_.get()));
   uploads_pending_ = false;
   return {};
 }
 
-/// Returns `memory`, first replaced by a larger allocation if it has fewer than `bytes`.
-Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const DeviceMemory>& memory,
-                                                           std::size_t bytes) {
-  if (memory == nullptr || memory->bytes() < bytes) {
-    auto larger = TUTTI_TRY(DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes())));
-    if (memory != nullptr) in_flight_.push_back(memory);
-    memory = std::make_shared<const DeviceMemory>(std::move(larger));
-  }
-  return memory;
+/// Replaces `memory` by a larger allocation if it has fewer than `bytes`.
+Result<void> Engine::enlarge(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes) {
+  if (memory != nullptr && memory->bytes() >= bytes) return {};
+  auto larger = TUTTI_TRY(DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes())));
+  if (memory != nullptr) in_flight_.push_back(memory);
+  memory = std::make_shared<const DeviceMemory>(std::move(larger));
+  return {};
 }
 
 Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts,
@@ -131,8 +119,8 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts,
   const std::size_t group_bytes = job.count * size_of(job.type);
   const std::size_t scratch_bytes = round_up(std::max(static_cast<std::size_t>(groups) * group_bytes, blocks));
   const std::size_t staging_bytes = round_up(staged);
-  if (scratch_bytes > 0) TUTTI_TRY(buffer(scratch_, scratch_bytes * parts.size()));
-  if (staging_bytes > 0) TUTTI_TRY(buffer(staging_, staging_bytes * parts.size()));
+  if (scratch_bytes > 0) TUTTI_TRY(enlarge(scratch_, scratch_bytes * parts.size()));
+  if (staging_bytes > 0) TUTTI_TRY(enlarge(staging_, staging_bytes * parts.size()));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     local_ranks_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
     local_ranks_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
@@ -155,9 +143,8 @@ Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
   }
   Table made;
   constexpr std::size_t usual_bytes = 48 * 1024;  // transfers of 16 local ranks, or 2,048 messages
-  auto memory = PinnedMemory::allocate(gpu_, std::max(bytes, usual_bytes));
-  if (!memory) return std::move(memory).error();
-  made.memory = std::make_shared<const PinnedMemory>(*std::move(memory));
+  made.memory =
+      std::make_shared<const PinnedMemory>(TUTTI_TRY(PinnedMemory::allocate(gpu_, std::max(bytes, usual_bytes))));
   if (captured) return made;
   made.ended = TUTTI_TRY(OwnEvent::create(gpu_));
   return made;

@@ -46,18 +46,10 @@ Result<void> Engine::launch_messages(const MessagesJob& job) {
   call.local[0].errors = records(shared_.device(), 0);
   call.local[0].rank = static_cast<std::uint16_t>(shape_.local[0]);
   return launch_in_order(job.streams, capture, table, [&]() -> Result<void> {
-    const Api& api = gpu_->api();
-    for (const auto& [to, from, bytes] : job.copies) {
-      const Status copied =
-          api.copy_async(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, job.streams.front());
-      TUTTI_TRY(gpu_->check(copied, "cuMemcpyAsync"));
-    }
+    for (const auto& [to, from, bytes] : job.copies) TUTTI_TRY(gpu_->copy(to, from, bytes, job.streams.front()));
     if (job.messages.empty()) return {};
-    void* parameters[] = {&call};
-    return gpu_->check(
-        api.launch(kernels_->function(device::Body::run_plan, DataType::uint8), call.channels, 1, 1,
-                   threads_for(job.messages, call.channels), 1, 1, 0, job.streams.front(), parameters, nullptr),
-        "cuLaunchKernel");
+    return start_blocks(kernels_->function(device::Body::run_plan, DataType::uint8), call,
+                        threads_for(job.messages, call.channels), job.streams.front());
   });
 }
 

@@ -7,14 +7,6 @@
 #include "cuda/engine.h"
 
 namespace tutti::cuda {
-namespace {
-
-constexpr std::size_t round_up(std::size_t bytes) {
-  constexpr std::size_t alignment = 256;
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-}  // namespace
 
 Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
                std::shared_ptr<DeferredReleases> deferred)
@@ -46,14 +38,6 @@ Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<cons
   return engine;
 }
 
-Result<void> Engine::write(Address to, const void* from, std::size_t bytes) {
-  return gpu_->check(gpu_->api().copy_async(to, reinterpret_cast<Address>(from), bytes, setup_.get()), "cuMemcpyAsync");
-}
-
-Result<void> Engine::finish_setup() {
-  return gpu_->check(gpu_->api().stream_synchronize(setup_.get()), "cuStreamSynchronize");
-}
-
 Result<void> Engine::set_up() {
   const std::size_t local = shape_.local.size();
   channels_ = std::min(shape_.channels_max, kernels_->blocks_max() / static_cast<int>(local));
@@ -72,31 +56,24 @@ Result<void> Engine::set_up() {
   ready_.resize(local);
   std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended, &uploaded_};
   for (OwnEvent& one : ready_) events.push_back(&one);
-  for (OwnEvent* const one : events) {
-    *one = TUTTI_TRY(OwnEvent::create(gpu_));
-  }
+  for (OwnEvent* const one : events) *one = TUTTI_TRY(OwnEvent::create(gpu_));
 
   area_ = area_for(shape_.ranks, channels_, synchronises());
   if (synchronises() && local == 1) message_area_ = message_area_for(shape_.ranks, channels_);
   const std::size_t area_bytes = synchronises() ? 0 : round_up(area_.bytes());
   const std::size_t link_bytes = round_up(area_.links() * sizeof(device::Link));
   const std::size_t message_link_bytes = round_up(message_area_.links() * sizeof(device::Link));
-  auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes) + message_link_bytes);
-  if (!memory) return std::move(memory).error();
-  memory_ = *std::move(memory);
+  memory_ = TUTTI_TRY(DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes) + message_link_bytes));
   shared_ = TUTTI_TRY(PinnedMemory::allocate(
       gpu_, records_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord)));
 
   constexpr int usual_tables = 2 * slices_max;  // more than so many exchanges under way need more memory
-  for (int i = 0; i < usual_tables && synchronises(); ++i) {
-    auto table = TUTTI_TRY(take_table(/*bytes=*/0, /*captured=*/false));
-    tables_.push_back(std::move(table));
-  }
+  for (int i = 0; i < usual_tables && synchronises(); ++i)
+    tables_.push_back(TUTTI_TRY(take_table(/*bytes=*/0, /*captured=*/false)));
 
   if (shape_.frees_late) TUTTI_TRY(plan_buffer(0));
 
-  const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
-  TUTTI_TRY(gpu_->check(cleared, "cuMemsetD8Async"));
+  TUTTI_TRY(gpu_->clear(memory_.data(), memory_.bytes(), setup_.get()));
   std::vector<std::byte*> areas = shape_.areas;
   areas.resize(static_cast<std::size_t>(shape_.ranks));
   for (std::size_t i = 0; i < local && !synchronises(); ++i)
@@ -113,7 +90,7 @@ Result<void> Engine::set_up() {
     TUTTI_TRY(write_links(0, message_area_, areas, local_ranks_[0].message_links));
   }
   if (synchronises() || shape_.frees_late) watch_ = Quiet::Watch(gpu_->quiet(), [this] { return is_quiet(); });
-  return finish_setup();
+  return gpu_->synchronize(setup_.get());
 }
 
 /// Of one local rank to all ranks whose areas are known, and waits for the copy.
@@ -125,8 +102,8 @@ Result<void> Engine::write_links(std::size_t local, const device::Area& area, st
     for (std::uint32_t peer = 0; peer < area.ranks; ++peer)
       if (peer != mine && areas[peer] != nullptr)
         links[area.index(channel, peer)] = area.link(channel, mine, peer, areas[mine], areas[peer]);
-  TUTTI_TRY(write(reinterpret_cast<Address>(to), links.data(), links.size() * sizeof(device::Link)));
-  return finish_setup();
+  TUTTI_TRY(gpu_->copy(to, links.data(), links.size() * sizeof(device::Link), setup_.get()));
+  return gpu_->synchronize(setup_.get());
 }
 
 }  // namespace tutti::cuda

@@ -22,13 +22,9 @@ class LaunchOrder {
   /// To be held by a thread from `follow` to `record`.
   std::unique_lock<std::mutex> enter() { return std::unique_lock(mutex_); }
   /// Makes `stream` wait for the launch before. The context must be current. Errors: cuda.
-  Result<void> follow(Stream stream) const {
-    return gpu_->check(gpu_->api().stream_wait(stream, last_.get(), 0), "cuStreamWaitEvent");
-  }
+  Result<void> follow(Stream stream) const { return gpu_->follow(stream, last_.get()); }
   /// What `stream` holds now is the launch before the next one. As follow.
-  Result<void> record(Stream stream) const {
-    return gpu_->check(gpu_->api().event_record(last_.get(), stream), "cuEventRecord");
-  }
+  Result<void> record(Stream stream) const { return gpu_->record(last_.get(), stream); }
 
  private:
   LaunchOrder(SharedGpu gpu, OwnEvent last) : gpu_(std::move(gpu)), last_(std::move(last)) {}

@@ -65,9 +65,7 @@ Result<void> MappedBuffers::map(const OfRank& rank, std::uint32_t place, Mapped&
   if (rank.same_process) {
     next.at = reinterpret_cast<std::byte*>(offer.base);  // NOLINT: an address of the GPU's
   } else {
-    auto mapping = PeerMapping::open(table_, gpu_, offer.handle, offer.id);
-    if (!mapping) return std::move(mapping).error();
-    next.mapping = *std::move(mapping);
+    next.mapping = TUTTI_TRY(PeerMapping::open(table_, gpu_, offer.handle, offer.id));
     next.at = next.mapping.data();
   }
   next.bytes = offer.bytes;

@@ -12,11 +12,6 @@ struct Rights {
 };
 
 /// False: the driver cannot say. Errors: cuda (sticky errors only).
-Result<bool> told(const Gpu& gpu, Status status, const char* function) {
-  if (is_sticky(status)) return gpu.driver().error(status, function);
-  return status == status::success;
-}
-
 Result<bool> rights_of(const Gpu& gpu, Address at, Rights& rights) {
   unsigned managed = 0;  // the driver writes one byte or four
   unsigned plain = 0;
@@ -24,7 +19,7 @@ Result<bool> rights_of(const Gpu& gpu, Address at, Rights& rights) {
   std::array<void*, 3> values{&managed, &plain, &rights.pool};
   const Status asked = gpu.api().pointer_attributes(3, wanted.data(), values.data(), at);
   rights.of_context = managed != 0 || plain != 0;
-  return told(gpu, asked, "cuPointerGetAttributes");
+  return gpu.told(asked, "cuPointerGetAttributes");
 }
 
 Result<bool> may_access(const Gpu& gpu, Address at, const Rights& rights, Ordinal other) {
@@ -32,13 +27,11 @@ Result<bool> may_access(const Gpu& gpu, Address at, const Rights& rights, Ordina
   Location where{.type = location_device, .id = other};
   if (rights.pool != nullptr) {
     int flags = 0;
-    auto known = told(gpu, gpu.api().pool_access(&flags, rights.pool, &where), "cuMemPoolGetAccess");
-    if (!known || !*known) return known;
+    if (!TUTTI_TRY(gpu.told(gpu.api().pool_access(&flags, rights.pool, &where), "cuMemPoolGetAccess"))) return false;
     return flags == access_read_write;
   }
   unsigned long long flags = 0;
-  auto known = told(gpu, gpu.api().memory_access(&flags, &where, at), "cuMemGetAccess");
-  if (!known || !*known) return known;
+  if (!TUTTI_TRY(gpu.told(gpu.api().memory_access(&flags, &where, at), "cuMemGetAccess"))) return false;
   return flags == access_read_write;
 }
 
@@ -51,15 +44,11 @@ Result<bool> is_open_to(const Gpu& gpu, const std::byte* at, std::size_t bytes, 
   for (Address next = begin; next < begin + bytes;) {
     Address base = 0;
     std::size_t whole = 0;
-    auto found = told(gpu, gpu.api().address_range(&base, &whole, next), "cuMemGetAddressRange");
-    if (!found || !*found) return found;
+    if (!TUTTI_TRY(gpu.told(gpu.api().address_range(&base, &whole, next), "cuMemGetAddressRange"))) return false;
     Rights rights;
-    auto known = rights_of(gpu, next, rights);
-    if (!known || !*known) return known;
-    for (const Ordinal other : others) {
-      auto may = may_access(gpu, next, rights, other);
-      if (!may || !*may) return may;
-    }
+    if (!TUTTI_TRY(rights_of(gpu, next, rights))) return false;
+    for (const Ordinal other : others)
+      if (!TUTTI_TRY(may_access(gpu, next, rights, other))) return false;
     if (base + whole <= next) return false;
     next = base + whole;
   }

@@ -13,18 +13,12 @@ bool same(const IpcHandle& a, const IpcHandle& b) {
   return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
 }
 
-/// False: the driver cannot say. Errors: cuda (sticky errors only).
-Result<bool> told(const Gpu& gpu, Status status, const char* function) {
-  if (is_sticky(status)) return gpu.driver().error(status, function);
-  return status == status::success;
-}
-
 /// 0: the driver does not say.
 Result<std::uint64_t> id_at(const Gpu& gpu, Address base) {
   std::uint64_t id = 0;
   int wanted = pointer_attribute::buffer_id;
   void* value = &id;
-  auto known = TUTTI_TRY(told(gpu, gpu.api().pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes"));
+  auto known = TUTTI_TRY(gpu.told(gpu.api().pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes"));
   return known ? id : 0;
 }
 
@@ -34,34 +28,26 @@ Result<Allocation> allocation_of(const Gpu& gpu, const std::byte* at, std::size_
   const auto address = reinterpret_cast<Address>(at);
   Allocation found;
   std::size_t whole = 0;
-  auto ranged = TUTTI_TRY(told(gpu, gpu.api().address_range(&found.base, &whole, address), "cuMemGetAddressRange"));
+  auto ranged = TUTTI_TRY(gpu.told(gpu.api().address_range(&found.base, &whole, address), "cuMemGetAddressRange"));
   if (!ranged || address + bytes > found.base + whole) return Allocation{};
-  auto id = id_at(gpu, found.base);
-  if (!id) return std::move(id).error();
-  if (*id == 0) return Allocation{};
   found.bytes = whole;
-  found.id = *id;
-  return found;
+  found.id = TUTTI_TRY(id_at(gpu, found.base));
+  return found.id == 0 ? Allocation{} : found;
 }
 
 Result<bool> exists(const Gpu& gpu, const Allocation& allocation) {
-  auto id = id_at(gpu, allocation.base);
-  if (!id) return std::move(id).error();
-  return *id == allocation.id;
+  return TUTTI_TRY(id_at(gpu, allocation.base)) == allocation.id;
 }
 
 Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHandle& handle) {
   const HeldStdio held;
-  return told(gpu, gpu.api().ipc_export(&handle, allocation.base), "cuIpcGetMemHandle");
+  return gpu.told(gpu.api().ipc_export(&handle, allocation.base), "cuIpcGetMemHandle");
 }
 
 Result<MemoryDescriptor> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes) {
   MemoryDescriptor line{.address = reinterpret_cast<std::uint64_t>(at)};
   auto found = TUTTI_TRY(allocation_of(gpu, at, bytes));
-  if (found.base == 0) return line;
-  auto exported = export_memory(gpu, found, line.handle);
-  if (!exported) return std::move(exported).error();
-  if (!*exported) return line;
+  if (found.base == 0 || !TUTTI_TRY(export_memory(gpu, found, line.handle))) return line;
   line.id = found.id;
   line.bytes = found.bytes;
   line.offset = line.address - found.base;
@@ -116,24 +102,9 @@ Result<PeerMapping> PeerMapping::open(PeerMapTable& table, const SharedGpu& gpu,
                                       std::uint64_t id) {
   auto opened = TUTTI_TRY(table.open(*gpu, handle, id));
   PeerMapping mapping;
-  mapping.table_ = &table;
-  mapping.gpu_ = gpu;
-  mapping.handle_ = handle;
+  mapping.table_ = {&table, {.gpu = gpu, .handle = handle}};
   mapping.at_ = opened;
   return mapping;
-}
-
-PeerMapping& PeerMapping::operator=(PeerMapping&& other) noexcept {
-  std::swap(table_, other.table_);
-  std::swap(gpu_, other.gpu_);
-  std::swap(handle_, other.handle_);
-  std::swap(at_, other.at_);
-  return *this;
-}
-
-PeerMapping::~PeerMapping() {
-  if (table_ == nullptr) return;
-  table_->close(gpu_, handle_);
 }
 
 }  // namespace tutti::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -67,19 +68,18 @@ class PeerMapTable {
 /// when it ends.
 class PeerMapping {
  public:
-  PeerMapping() = default;
   /// `table` must outlive the mapping. The context must be current. Errors: cuda.
   static Result<PeerMapping> open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle, std::uint64_t id);
-  PeerMapping(PeerMapping&& other) noexcept { *this = std::move(other); }
-  PeerMapping& operator=(PeerMapping&& other) noexcept;
-  ~PeerMapping();
 
   std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }  // NOLINT: an address of the GPU's
 
  private:
-  PeerMapTable* table_ = nullptr;
-  SharedGpu gpu_;
-  IpcHandle handle_{};
+  struct Close {
+    SharedGpu gpu;
+    IpcHandle handle;
+    void operator()(PeerMapTable* table) const { table->close(gpu, handle); }
+  };
+  std::unique_ptr<PeerMapTable, Close> table_;
   Address at_ = 0;
 };
 

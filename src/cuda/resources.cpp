@@ -17,17 +17,40 @@ Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordina
   const HeldStdio held;  // a context has dozens of descriptors
   TUTTI_TRY(driver->check(driver->api.primary_retain(&context, ordinal), "cuDevicePrimaryCtxRetain"));
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal, context, std::move(quiet)));
-  auto multiprocessors = TUTTI_TRY(gpu->driver().device_attribute(ordinal, attribute::multiprocessors));
-  auto cooperative = gpu->driver().device_attribute(ordinal, attribute::cooperative_launch);
-  if (!cooperative) return std::move(cooperative).error();
-  if (*cooperative == 0)
+  gpu->multiprocessors_ = TUTTI_TRY(gpu->driver().device_attribute(ordinal, attribute::multiprocessors));
+  if (TUTTI_TRY(gpu->driver().device_attribute(ordinal, attribute::cooperative_launch)) == 0)
     return Error{.code = Code::cuda, .what = fmt::format("GPU {} cannot launch cooperative kernels", ordinal)};
-  gpu->multiprocessors_ = multiprocessors;
   return SharedGpu(std::move(gpu));
 }
 
 Gpu::~Gpu() {
   (void)driver_->api.primary_release(ordinal_);
+}
+
+Result<bool> Gpu::told(Status status, std::string_view function) const {
+  if (is_sticky(status)) return driver_->error(status, function);
+  return status == status::success;
+}
+
+Result<void> Gpu::copy(void* to, const void* from, std::size_t bytes, Stream stream) const {
+  const Status queued = api().copy_async(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, stream);
+  return check(queued, "cuMemcpyAsync");
+}
+
+Result<void> Gpu::clear(void* at, std::size_t bytes, Stream stream) const {
+  return check(api().set_async(reinterpret_cast<Address>(at), 0, bytes, stream), "cuMemsetD8Async");
+}
+
+Result<void> Gpu::synchronize(Stream stream) const {
+  return check(api().stream_synchronize(stream), "cuStreamSynchronize");
+}
+
+Result<void> Gpu::record(Event event, Stream stream) const {
+  return check(api().event_record(event, stream), "cuEventRecord");
+}
+
+Result<void> Gpu::follow(Stream stream, Event event) const {
+  return check(api().stream_wait(stream, event, 0), "cuStreamWaitEvent");
 }
 
 Result<Current> Current::enter(const Gpu& gpu) {
@@ -50,123 +73,47 @@ Current::~Current() {
 }
 
 Result<DeviceMemory> DeviceMemory::allocate(const SharedGpu& gpu, std::size_t bytes) {
-  DeviceMemory memory;
-  Status status = gpu->api().memory_allocate(&memory.at_, bytes);
+  Address at = 0;
+  Status status = gpu->api().memory_allocate(&at, bytes);
   if (status != status::success && gpu->quiet().try_all())  // there may be room now
-    status = gpu->api().memory_allocate(&memory.at_, bytes);
+    status = gpu->api().memory_allocate(&at, bytes);
   if (auto made = gpu->check(status, "cuMemAlloc"); !made)
     return Error(made.error()).during(fmt::format("allocate {} bytes of GPU {}", bytes, gpu->ordinal()));
-  memory.gpu_ = gpu;
+  DeviceMemory memory(gpu, at);
   memory.bytes_ = bytes;
   return memory;
 }
 
-DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(at_, other.at_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-void DeviceMemory::free() {
-  if (at_ == 0) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().memory_free(std::exchange(at_, 0));
-}
-
-DeviceMemory::~DeviceMemory() {
-  if (at_ == 0) return;
-  gpu_->quiet().give_back([gpu = gpu_, at = at_] {
-    if (auto current = Current::enter(*gpu)) (void)gpu->api().memory_free(at);
-  });
-}
-
 Result<PinnedMemory> PinnedMemory::allocate(const SharedGpu& gpu, std::size_t bytes) {
-  PinnedMemory memory;
   void* host = nullptr;
   constexpr unsigned flags = host_memory_portable | host_memory_mapped;
   if (auto made = gpu->check(gpu->api().host_allocate(&host, bytes, flags), "cuMemHostAlloc"); !made)
     return Error(made.error()).during("allocate pinned memory");
-  memory.gpu_ = gpu;
-  memory.host_ = static_cast<std::byte*>(host);
+  PinnedMemory memory(gpu, static_cast<std::byte*>(host));
   memory.bytes_ = bytes;
   std::memset(host, 0, bytes);
-  if (auto seen = gpu->check(gpu->api().host_device_address(&memory.device_, host, 0), "cuMemHostGetDevicePointer");
-      !seen)
-    return seen.error();
+  TUTTI_TRY(gpu->check(gpu->api().host_device_address(&memory.device_, host, 0), "cuMemHostGetDevicePointer"));
   return memory;
-}
-
-PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(host_, other.host_);
-  std::swap(device_, other.device_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-PinnedMemory::~PinnedMemory() {
-  if (host_ == nullptr) return;
-  gpu_->quiet().give_back([gpu = gpu_, at = host_] {
-    if (auto current = Current::enter(*gpu)) (void)gpu->api().host_free(at);
-  });
 }
 
 Result<Registration> Registration::make(const SharedGpu& gpu, std::byte* at, std::size_t bytes) {
   constexpr unsigned flags = host_register_portable | host_register_mapped;
   if (auto made = gpu->check(gpu->api().host_register(at, bytes, flags), "cuMemHostRegister"); !made)
     return Error(made.error()).during("pin memory of the host");
-  Registration registration;
-  registration.gpu_ = gpu;
-  registration.at_ = at;
-  return registration;
-}
-
-Registration& Registration::operator=(Registration&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(at_, other.at_);
-  return *this;
-}
-
-Registration::~Registration() {
-  if (at_ == nullptr) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().host_unregister(at_);
+  return Registration{{gpu, at}};
 }
 
 Result<OwnStream> OwnStream::create(const SharedGpu& gpu) {
-  OwnStream stream;
+  Stream stream = nullptr;
   const HeldStdio held;
-  TUTTI_TRY(gpu->check(gpu->api().stream_create(&stream.stream_, stream_non_blocking), "cuStreamCreate"));
-  stream.gpu_ = gpu;
-  return stream;
-}
-
-OwnStream& OwnStream::operator=(OwnStream&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(stream_, other.stream_);
-  return *this;
-}
-
-OwnStream::~OwnStream() {
-  if (stream_ == nullptr) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().stream_destroy(stream_);
+  TUTTI_TRY(gpu->check(gpu->api().stream_create(&stream, stream_non_blocking), "cuStreamCreate"));
+  return OwnStream{{gpu, stream}};
 }
 
 Result<OwnEvent> OwnEvent::create(const SharedGpu& gpu) {
-  OwnEvent event;
-  TUTTI_TRY(gpu->check(gpu->api().event_create(&event.event_, event_without_timing), "cuEventCreate"));
-  event.gpu_ = gpu;
-  return event;
-}
-
-OwnEvent& OwnEvent::operator=(OwnEvent&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(event_, other.event_);
-  return *this;
-}
-
-OwnEvent::~OwnEvent() {
-  if (event_ == nullptr) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().event_destroy(event_);
+  Event event = nullptr;
+  TUTTI_TRY(gpu->check(gpu->api().event_create(&event, event_without_timing), "cuEventCreate"));
+  return OwnEvent{{gpu, event}};
 }
 
 }  // namespace tutti::cuda

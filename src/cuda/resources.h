@@ -28,6 +28,19 @@ class Gpu {
   int multiprocessors() const { return multiprocessors_; }
   Quiet& quiet() const { return *quiet_; }
   Result<void> check(Status status, std::string_view function) const { return driver_->check(status, function); }
+  /// False: the driver cannot say. Errors: cuda (sticky errors only).
+  Result<bool> told(Status status, std::string_view function) const;
+
+  // ---- Work on a stream; the context must be current. Errors: cuda ----
+
+  Result<void> copy(void* to, const void* from, std::size_t bytes, Stream stream) const;
+  Result<void> clear(void* at, std::size_t bytes, Stream stream) const;
+  /// Waits for the work that the stream holds.
+  Result<void> synchronize(Stream stream) const;
+  /// The event is when the work that the stream holds now has ended.
+  Result<void> record(Event event, Stream stream) const;
+  /// Makes later work of the stream wait for the event.
+  Result<void> follow(Stream stream, Event event) const;
 
  private:
   Gpu(std::shared_ptr<const Driver> driver, Ordinal ordinal, Context context, std::shared_ptr<Quiet> quiet)
@@ -56,93 +69,91 @@ class Current {
   int mode_;  // the thread's capture mode before
 };
 
-/// Memory of a GPU. Freed when it is Quiet.
-class DeviceMemory {
+/// An object of the driver, which the function `destroy` ends: at once, or when it is Quiet. Moving exchanges two.
+template <auto destroy, class T, bool when_quiet = false>
+class Owned {
  public:
-  DeviceMemory() = default;
+  Owned() = default;
+  Owned(SharedGpu gpu, T object) : gpu_(std::move(gpu)), object_(object) {}
+  Owned(Owned&& other) noexcept { *this = std::move(other); }
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Owned() {
+    if (object_ == T{}) return;
+    if constexpr (when_quiet)
+      gpu_->quiet().give_back([gpu = gpu_, object = object_] { (void)end(*gpu, object); });
+    else
+      (void)end(*gpu_, object_);
+  }
+  T get() const { return object_; }
+
+ protected:
+  void end_now() {
+    if (object_ != T{} && end(*gpu_, object_)) object_ = {};
+  }
+
+ private:
+  /// False: the context is lost.
+  static bool end(const Gpu& gpu, T object) {
+    const auto current = Current::enter(gpu);
+    if (current) (void)(gpu.api().*destroy)(object);
+    return static_cast<bool>(current);
+  }
+
+  SharedGpu gpu_;
+  T object_ = {};
+};
+
+/// Memory of a GPU. Freed when it is Quiet.
+class DeviceMemory : public Owned<&Api::memory_free, Address, true> {
+ public:
+  using Owned::Owned;
   /// The context must be current. Errors: cuda.
   static Result<DeviceMemory> allocate(const SharedGpu& gpu, std::size_t bytes);
-  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
-  ~DeviceMemory();
 
-  std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }  // NOLINT: an address of the GPU's
-  Address address() const { return at_; }
+  std::byte* data() const { return reinterpret_cast<std::byte*>(get()); }  // NOLINT: an address of the GPU's
   std::size_t bytes() const { return bytes_; }
 
   /// Frees it now, and waits for kernels as cuMemFree does: where the program asked for it.
-  void free();
+  void free() { end_now(); }
 
  private:
-  SharedGpu gpu_;
-  Address at_ = 0;
   std::size_t bytes_ = 0;
 };
 
 /// Zeroed host memory that running kernels may read and write. Freed when it is Quiet.
-class PinnedMemory {
+class PinnedMemory : public Owned<&Api::host_free, std::byte*, true> {
  public:
-  PinnedMemory() = default;
+  using Owned::Owned;
   /// The context must be current. Errors: cuda.
   static Result<PinnedMemory> allocate(const SharedGpu& gpu, std::size_t bytes);
-  PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept;
-  ~PinnedMemory();
 
-  std::byte* host() const { return host_; }
+  std::byte* host() const { return get(); }
   std::size_t bytes() const { return bytes_; }
   std::byte* device() const { return reinterpret_cast<std::byte*>(device_); }  // NOLINT: an address of the GPU's
 
  private:
-  SharedGpu gpu_;
-  std::byte* host_ = nullptr;
   Address device_ = 0;
   std::size_t bytes_ = 0;
 };
 
 /// Pins host memory, which it does not own, so that GPUs can copy from and to it asynchronously. To end while it is
 /// Quiet, as it waits for kernels otherwise.
-class Registration {
- public:
-  Registration() = default;
+struct Registration : Owned<&Api::host_unregister, std::byte*> {
   /// The context must be current. Errors: cuda.
   static Result<Registration> make(const SharedGpu& gpu, std::byte* at, std::size_t bytes);
-  Registration(Registration&& other) noexcept { *this = std::move(other); }
-  Registration& operator=(Registration&& other) noexcept;
-  ~Registration();
-
- private:
-  SharedGpu gpu_;
-  std::byte* at_ = nullptr;
 };
 
 /// A stream that does not wait for the legacy default stream.
-class OwnStream {
- public:
-  OwnStream() = default;
+struct OwnStream : Owned<&Api::stream_destroy, Stream> {
   static Result<OwnStream> create(const SharedGpu& gpu);
-  OwnStream(OwnStream&& other) noexcept { *this = std::move(other); }
-  OwnStream& operator=(OwnStream&& other) noexcept;
-  ~OwnStream();
-  Stream get() const { return stream_; }
-
- private:
-  SharedGpu gpu_;
-  Stream stream_ = nullptr;
 };
 
-class OwnEvent {
- public:
-  OwnEvent() = default;
+struct OwnEvent : Owned<&Api::event_destroy, Event> {
   static Result<OwnEvent> create(const SharedGpu& gpu);
-  OwnEvent(OwnEvent&& other) noexcept { *this = std::move(other); }
-  OwnEvent& operator=(OwnEvent&& other) noexcept;
-  ~OwnEvent();
-  Event get() const { return event_; }
-
- private:
-  SharedGpu gpu_;
-  Event event_ = nullptr;
 };
 
 }  // namespace tutti::cuda

@@ -40,6 +40,11 @@ std::optional<std::uint32_t> SharedBuffers::free_place() {
 
 void SharedBuffers::withdraw(std::uint32_t place) {
   own_[place] = {};
+  change(place);
+}
+
+/// What stands there now, or nothing any more, is to be answered.
+void SharedBuffers::change(std::uint32_t place) {
   auto& seen = board_.places[place];
   seen.answers.store(0, std::memory_order_relaxed);
   seen.refusals.store(0, std::memory_order_relaxed);
@@ -83,10 +88,7 @@ Result<std::optional<SharedBuffer>> SharedBuffers::offer(const std::byte* at, st
   seen.bytes = found.bytes;
   seen.base = found.base;
   seen.handle = handle;
-  seen.answers.store(0, std::memory_order_relaxed);
-  seen.refusals.store(0, std::memory_order_relaxed);
-  seen.version.fetch_add(1, std::memory_order_release);
-  board_.changes.fetch_add(1, std::memory_order_release);
+  change(*place);
   return std::optional(use(*place, at));
 }
 

@@ -77,6 +77,7 @@ class SharedBuffers {
   bool unused(std::uint32_t place) const;
   std::optional<std::uint32_t> free_place();
   void withdraw(std::uint32_t place);
+  void change(std::uint32_t place);
   SharedBuffer use(std::uint32_t place, const std::byte* at);
 
   SharedGpu gpu_;

@@ -23,7 +23,6 @@ class WindowTable {
 
  private:
   explicit WindowTable(SharedGpu gpu) : gpu_(std::move(gpu)) {}
-  Result<void> set_up(int ranks);
 
   SharedGpu gpu_;
   OwnStream stream_;

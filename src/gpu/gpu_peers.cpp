@@ -25,44 +25,23 @@ std::vector<PeerCallSetup::Kernel> kernels_of(const Plan& plan) {
   return kernels;
 }
 
-/// Offsets in the arena at which any copy may begin.
-constexpr std::size_t round_up(std::size_t bytes) {
-  constexpr std::size_t alignment = 256;
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
                                                  cuda::Audience audience, std::shared_ptr<PeerSharing> sharing) {
   std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks, std::move(audience), std::move(sharing)));
-  TUTTI_TRY(peers->set_up());
-  return peers;
-}
-
-Result<void> GpuPeers::set_up() {
-  auto kernels = TUTTI_TRY(process_.kernels(gpu_));
-  cuda::EngineShape shape{.ranks = ranks_,
-                          .local = {rank_},
-                          .channels_max = process_.settings.channels_max,
+  auto kernels = TUTTI_TRY(process.kernels(gpu));
+  cuda::EngineShape shape{.ranks = ranks,
+                          .local = {rank},
+                          .channels_max = process.settings.channels_max,
                           .specialised = false,
                           .frees_late = true};
-  auto engine =
-      cuda::Engine::open(gpu_, std::move(kernels), std::move(shape), std::make_shared<cuda::DeferredReleases>());
-  if (!engine) return std::move(engine).error();
-  engine_ = *std::move(engine);
-  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
-  ended_ = TUTTI_TRY(cuda::OwnEvent::create(gpu_));
-  sharing_->watch(*engine_);
-  return {};
-}
-
-Result<void> GpuPeers::take_turn(cuda::Stream stream) const {
-  return gpu_->check(gpu_->api().stream_wait(stream, ended_.get(), 0), "cuStreamWaitEvent");
-}
-
-Result<void> GpuPeers::end_turn(cuda::Stream stream) const {
-  return gpu_->check(gpu_->api().event_record(ended_.get(), stream), "cuEventRecord");
+  peers->engine_ = TUTTI_TRY(
+      cuda::Engine::open(gpu, std::move(kernels), std::move(shape), std::make_shared<cuda::DeferredReleases>()));
+  const auto current = TUTTI_TRY(cuda::Current::enter(*gpu));
+  peers->ended_ = TUTTI_TRY(cuda::OwnEvent::create(gpu));
+  peers->sharing_->watch(*peers->engine_);
+  return peers;
 }
 
 GpuPeers::~GpuPeers() {
@@ -76,23 +55,16 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
   auto& buffer = buffers_[which];
   if (!buffer || buffer->bytes() < bytes) {
     if (buffer) outgrown_.push_back(std::move(buffer));
-    auto larger = TUTTI_TRY(cuda::DeviceMemory::allocate(gpu_, std::bit_ceil(bytes)));
-    buffer = std::make_shared<cuda::DeviceMemory>(std::move(larger));
+    buffer = std::make_shared<cuda::DeviceMemory>(TUTTI_TRY(cuda::DeviceMemory::allocate(gpu_, std::bit_ceil(bytes))));
   }
   return buffer->data();
 }
 
 /// Where all peers are in this process: their kernels use the caller's buffer if all their GPUs may access it.
 Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location) {
-  if (!side.copied) {
-    auto open = is_open_to(*gpu_, side.given, side.bytes, audience_.gpus);
-    if (!open) return open;
-    side.copied = !*open;
-  }
+  if (!side.copied) side.copied = !TUTTI_TRY(is_open_to(*gpu_, side.given, side.bytes, audience_.gpus));
   side.used = side.given;
-  if (side.copied) {
-    side.used = TUTTI_TRY(buffer(which, side.bytes));
-  }
+  if (side.copied) side.used = TUTTI_TRY(buffer(which, side.bytes));
   location = {.address = reinterpret_cast<std::uint64_t>(side.used)};
   return true;
 }
@@ -102,9 +74,7 @@ Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda:
 Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location) {
   if (!side.shared) {
     std::byte* at = side.given;
-    if (side.copied) {
-      at = TUTTI_TRY(buffer(which, side.bytes));
-    }
+    if (side.copied) at = TUTTI_TRY(buffer(which, side.bytes));
     bool possible = false;
     side.shared = TUTTI_TRY(sharing_->shared().offer(at, side.bytes, possible));
     if (!possible) side.copied = true;
@@ -136,7 +106,7 @@ Result<bool> GpuPeers::choose_buffers(PeerCallSetup& setup) {
   for (const Shown& one :
        {Shown{input_buffer, &setup.input, &setup.own.input}, Shown{output_buffer, &setup.output, &setup.own.output}}) {
     if (one.side->bytes == 0) continue;
-    const bool fits = arena_used + round_up(one.side->bytes) <= sharing_->arena_bytes();
+    const bool fits = arena_used + cuda::round_up(one.side->bytes) <= sharing_->arena_bytes();
     // A copy in the arena is as good as one elsewhere.
     auto shown = !audience_.processes       ? show_here(one.which, *one.side, *one.location)
                  : one.side->copied && fits ? Result<bool>(false)
@@ -145,7 +115,7 @@ Result<bool> GpuPeers::choose_buffers(PeerCallSetup& setup) {
     if (*shown) continue;
     if (fits) {
       show_in_arena(*one.side, arena_used, *one.location);
-      arena_used += round_up(one.side->bytes);
+      arena_used += cuda::round_up(one.side->bytes);
     } else if (one.side->shared && sharing_->shared().refused(*one.side->shared)) {
       return Error{.code = Code::cuda, .what = "another process could not map device memory of this rank: see its log"};
     } else {
@@ -162,11 +132,7 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
       PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
   setup->plan = plan_on_gpu(communicator, request, Waiting::by_host);
   communicator.note_used(setup->plan->algorithm->name.c_str(), "p2p");
-  if (!setup->plan->uploaded) {
-    auto uploaded = engine_->upload(setup->plan->plan);
-    if (!uploaded) return std::move(uploaded).error();
-    setup->plan->uploaded = *std::move(uploaded);
-  }
+  if (!setup->plan->uploaded) setup->plan->uploaded = TUTTI_TRY(engine_->upload(setup->plan->plan));
   setup->kernels = kernels_of(setup->plan->plan);
   if (setup->kernels.size() >= BounceBuffer::last_phase)
     return Error{.code = Code::internal,
@@ -179,9 +145,8 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
   setup->output = {.given = request.output,
                    .bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root))};
   TUTTI_TRY(choose_buffers(*setup));
-  if (const int groups = setup->plan->plan.scratch_groups; groups > 0) {
+  if (const int groups = setup->plan->plan.scratch_groups; groups > 0)
     setup->scratch = TUTTI_TRY(buffer(plan_scratch, bytes(groups)));
-  }
   return setup;
 }
 

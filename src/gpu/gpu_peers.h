@@ -82,8 +82,8 @@ class GpuPeers {
 
   /// Calls on different streams share the buffers, so they run one after another: take_turn queues a wait for the last
   /// call before this one, end_turn records the end of this call. The context must be current. Errors: cuda.
-  Result<void> take_turn(cuda::Stream stream) const;
-  Result<void> end_turn(cuda::Stream stream) const;
+  Result<void> take_turn(cuda::Stream stream) const { return gpu_->follow(stream, ended_.get()); }
+  Result<void> end_turn(cuda::Stream stream) const { return gpu_->record(ended_.get(), stream); }
 
   // ---- For the proxy ----
 
@@ -112,7 +112,6 @@ class GpuPeers {
         ranks_(ranks),
         audience_(std::move(audience)),
         sharing_(std::move(sharing)) {}
-  Result<void> set_up();
   Result<std::byte*> buffer(Scratch which, std::size_t bytes);
   Result<bool> show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);
   Result<bool> show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "call/layout.h"
+#include "cuda/areas.h"
 #include "plan/schedule.h"
 
 namespace tutti {
@@ -60,14 +61,14 @@ HostStagedBuffers host_staged_buffers(const PeerRequest& request) {
 }
 
 std::size_t HostStagedCall::output_at() const {
-  return (buffers_.input.bytes() + output_alignment - 1) / output_alignment * output_alignment;
+  return cuda::round_up(buffers_.input.bytes(), output_alignment);
 }
 
 Result<void> HostStagedCall::copy_extents(const HostStagedBuffer& caller, std::byte* host, bool in) const {
   for (const Extent& part : caller.extents) {
     std::byte* const there = caller.at + part.begin;
     std::byte* const here = host + part.begin;
-    TUTTI_TRY(copy(in ? here : there, in ? there : here, part.bytes));
+    TUTTI_TRY(gpu().copy(in ? here : there, in ? there : here, part.bytes, stream()));
   }
   return {};
 }

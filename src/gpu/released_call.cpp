@@ -4,7 +4,7 @@ namespace tutti {
 
 /// Between the caller's buffer and the buffer used in its place.
 Result<void> ReleasedCall::copy_if_apart(std::byte* to, const std::byte* from, std::size_t bytes) const {
-  return bytes == 0 || to == from ? Result<void>() : copy(to, from, bytes);
+  return bytes == 0 || to == from ? Result<void>() : gpu().copy(to, from, bytes, stream());
 }
 
 Result<void> ReleasedCall::queue_before_signal() {

@@ -19,12 +19,6 @@ Result<bool> StreamCall::take_buffer(std::uint64_t batch, bool signals) {
   return true;
 }
 
-Result<void> StreamCall::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
-  const cuda::Status queued = gpu().api().copy_async(reinterpret_cast<cuda::Address>(to),
-                                                     reinterpret_cast<cuda::Address>(from), bytes, stream_);
-  return gpu().check(queued, "cuMemcpyAsync");
-}
-
 Result<bool> StreamCall::queue_input(std::uint64_t batch) {
   const auto current = TUTTI_TRY(cuda::Current::enter(gpu()));
   if (auto can = ready(); !can || !*can) return can;

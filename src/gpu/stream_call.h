@@ -50,7 +50,6 @@ class StreamCall : public QueuedCall {
   virtual Result<void> queue_before_wait() { return {}; }
   virtual Result<void> queue_after_wait() = 0;
 
-  Result<void> copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
   const cuda::Gpu& gpu() const { return *pool_->gpu(); }
   cuda::Stream stream() const { return stream_; }
   BounceBuffer& buffer() const { return *buffer_; }

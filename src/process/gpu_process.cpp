@@ -26,9 +26,8 @@ Result<std::vector<std::byte>> read_image(const std::string& path) {
 /// Loads the kernels from the file if a path is given, else those inside the library.
 Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu& gpu, const std::string& path) {
   if (path.empty()) return cuda::Kernels::load(gpu, kernel_image);
-  auto image = read_image(path);
-  if (!image) return std::move(image).error();
-  return cuda::Kernels::load(gpu, [&image](device::Body, DataType) { return std::span<const std::byte>(*image); });
+  const auto image = TUTTI_TRY(read_image(path));
+  return cuda::Kernels::load(gpu, [&image](device::Body, DataType) { return std::span(image); });
 }
 
 PeerUse peer_use(std::string_view setting) {
@@ -128,11 +127,9 @@ Result<std::byte*> GpuProcess::allocate(cuda::Ordinal ordinal, std::size_t bytes
   const auto current = TUTTI_TRY(cuda::Current::enter(*on));
   auto memory = TUTTI_TRY(cuda::DeviceMemory::allocate(on, bytes));
   auto stream = TUTTI_TRY(cuda::OwnStream::create(on));
-  const auto& api = on->api();
-  const cuda::Status cleared = api.set_async(memory.address(), 0, bytes, stream.get());
-  TUTTI_TRY(on->check(cleared, "cuMemsetD8Async"));
-  TUTTI_TRY(on->check(api.stream_synchronize(stream.get()), "cuStreamSynchronize"));
   std::byte* const at = memory.data();
+  TUTTI_TRY(on->clear(at, bytes, stream.get()));
+  TUTTI_TRY(on->synchronize(stream.get()));
   const std::lock_guard lock(mutex_);
   allocated_.emplace(at, std::move(memory));
   return at;

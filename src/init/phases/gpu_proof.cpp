@@ -32,10 +32,6 @@ Error cannot(std::string why) {
   return {.code = Code::remote, .what = std::move(why)};
 }
 
-cuda::Address address(const std::byte* at) {
-  return reinterpret_cast<cuda::Address>(at);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<GpuProof>> GpuProof::open(Process& process, std::string name, const cuda::SharedGpu& gpu,
@@ -54,8 +50,7 @@ Result<void> GpuProof::set_up() {
   const auto areas = cuda::SyncMemory::of(ranks_);
   arena_->copies_offset = cuda::PeerArena::area_offset + areas.bytes;
   arena_->bytes = arena_->copies_offset + copies_bytes;
-  auto made = TUTTI_TRY(make_arena());
-  std::byte* const own = arena_->at[static_cast<std::size_t>(rank_)] = made;
+  std::byte* const own = arena_->at[static_cast<std::size_t>(rank_)] = TUTTI_TRY(make_arena());
   words_ = TUTTI_TRY(cuda::PinnedMemory::allocate(gpu_, place_bytes));
   stream_ = TUTTI_TRY(cuda::OwnStream::create(gpu_));
   const auto probe = pattern(rank_, -1);
@@ -63,11 +58,9 @@ Result<void> GpuProof::set_up() {
   for (const auto& [at, bytes] :
        {std::pair{own, cuda::PeerArena::area_offset + areas.zeroed},
         std::pair{own + cuda::PeerArena::area_offset + areas.messages_offset, areas.messages_zeroed}}) {
-    const cuda::Status cleared = gpu_->api().set_async(address(at), 0, bytes, stream_.get());
-    TUTTI_TRY(gpu_->check(cleared, "cuMemsetD8Async"));
+    TUTTI_TRY(gpu_->clear(at, bytes, stream_.get()));
   }
-  const cuda::Status ended = gpu_->api().stream_synchronize(stream_.get());  // before anything is given back
-  TUTTI_TRY(gpu_->check(ended, "cuStreamSynchronize"));
+  TUTTI_TRY(gpu_->synchronize(stream_.get()));  // before anything is given back
   TUTTI_TRY(copy(own, words_.device()));
   // Memory that goes by a descriptor is not asked for CUDA IPC: the driver refuses, and tools that report errors of the
   // driver would name a call that is of no use.
@@ -113,10 +106,8 @@ GpuInfo GpuProof::info() const {
 
 /// Copies one place and waits for the copy.
 Result<void> GpuProof::copy(std::byte* to, const std::byte* from) const {
-  const auto& api = gpu_->api();
-  const cuda::Status queued = api.copy_async(address(to), address(from), place_bytes, stream_.get());
-  TUTTI_TRY(gpu_->check(queued, "cuMemcpyAsync"));
-  return gpu_->check(api.stream_synchronize(stream_.get()), "cuStreamSynchronize");
+  TUTTI_TRY(gpu_->copy(to, from, place_bytes, stream_.get()));
+  return gpu_->synchronize(stream_.get());
 }
 
 /// Lets kernels on this GPU access memory of another GPU of this process.
@@ -167,8 +158,7 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
 Result<void> GpuProof::reach(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
   if (info.gpu == 0 || info.probe.address == 0) return cannot("that rank offers no memory");
   const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
-  auto mapped = TUTTI_TRY(map(peer, info, same_process, fetch));
-  std::byte* const theirs = mapped;
+  std::byte* const theirs = TUTTI_TRY(map(peer, info, same_process, fetch));
   arena_->at[static_cast<std::size_t>(peer)] = theirs;
   const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;
