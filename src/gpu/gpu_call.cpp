@@ -4,16 +4,61 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "call/layout.h"
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
-#include "gpu/gpu_plan.h"
-#include "gpu/local_plans.h"
-#include "gpu/one_thread.h"
 #include "gpu/peer_sharing.h"
 #include "plan/schedule.h"
 
 namespace tutti {
+namespace {
+
+/// Of passes over a rank's own memory, which a reduction with a count per rank needs besides the exchange of blocks.
+Plan empty_plan(int ranks) {
+  return {.collective = Collective::reduce_scatter, .access = Access::slots, .ranks = ranks};
+}
+
+/// Adds a pass over the places that begin at `first`: some sources and a destination, a sum of so many `inputs`.
+void add_pass(Plan& plan, std::size_t first, bool last, int inputs) {
+  plan.actions.push_back({.verb = Verb::reduce,
+                          .last = static_cast<std::uint8_t>(last ? 1 : 0),
+                          .sources = static_cast<std::uint16_t>(plan.places.size() - first - 1),
+                          .destinations = 1,
+                          .first = static_cast<std::uint32_t>(first),
+                          .halvings = static_cast<std::uint32_t>(halvings_of(inputs))});
+}
+
+/// Reduces what all ranks have sent, in the order of ranks, into the output. A pass has at most limits::sources_max
+/// sources; partial results lie in the scratch memory, which has one group. Sources are the inputs of all ranks
+/// (Where::peer_input), wherever they have been brought.
+Plan combine_plan(int ranks) {
+  Plan plan = empty_plan(ranks);
+  plan.scratch_groups = 1;
+  for (int next = 0; next < ranks;) {
+    const std::size_t first = plan.places.size();
+    if (next > 0) {
+      plan.places.push_back({.where = Where::scratch});
+      plan.places.back().halvings = halvings_of(next);
+    }
+    for (; next < ranks && plan.places.size() - first < limits::sources_max; ++next)
+      plan.places.push_back({.where = Where::peer_input, .peer = static_cast<std::uint16_t>(next)});
+    const bool last = next == ranks;
+    plan.places.push_back({.where = last ? Where::output : Where::scratch});
+    add_pass(plan, first, last, next);
+  }
+  return plan;
+}
+
+/// Multiplies the input by the rank's factor (of a pre-multiplied sum), into the output.
+Plan scale_plan(int ranks) {
+  Plan plan = empty_plan(ranks);
+  plan.places = {{.where = Where::input, .contribution = 1}, {.where = Where::output}};
+  add_pass(plan, 0, /*last=*/true, /*inputs=*/1);
+  return plan;
+}
+
+}  // namespace
 
 GpuCall::~GpuCall() {
   if (arrived_) launch_group().withdraw(communicator_.rank());
@@ -31,14 +76,15 @@ Result<Progress> GpuCall::advance() {
 
 Result<void> GpuCall::arrive() {
   since_ns_ = communicator_.process().system.now_ns();
-  GpuOffer offer{.request = &request_, .stream = static_cast<cuda::Stream>(request_.stream)};
+  GpuOffer offer{.request = &request_, .part = {.stream = static_cast<cuda::Stream>(request_.stream)}};
   if (request_.layout) {
     exchange(offer);
   } else {
     plan_ = plan_on_gpu(communicator_, request_,
                         request_.route.path == Path::single_launch ? Waiting::in_launch : Waiting::by_flags);
     if (plan_->plan.access == Access::slots && request_.route.offers_windows) TUTTI_TRY(offer_windows(offer));
-    const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
+    const cuda::WindowOffer& window = offer.part.offer;
+    const bool offers = window.input != device::Offer::none && window.output != device::Offer::none;
     communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
   }
   offer.plan = plan_.get();
@@ -61,13 +107,14 @@ void GpuCall::exchange(GpuOffer& offer) {
   const std::size_t size = size_of(request_.type);
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer) {
     const Share share = share_with(request_, *request_.layout, peer);
-    offer.transfers.push_back({.from = share.sent.begin * size,
-                               .to = share.received.begin * size,
-                               .sent = share.sent.count * size,
-                               .received = share.received.count * size,
-                               .all_sent = share.sent.count * size,
-                               .all_received = share.received.count * size});
+    transfers_.push_back({.from = share.sent.begin * size,
+                          .to = share.received.begin * size,
+                          .sent = share.sent.count * size,
+                          .received = share.received.count * size,
+                          .all_sent = share.sent.count * size,
+                          .all_received = share.received.count * size});
   }
+  offer.part.transfers = transfers_;
   if (reduces(request_.collective)) reduce_locally(offer);
 }
 
@@ -83,10 +130,12 @@ void GpuCall::reduce_locally(GpuOffer& offer) {
   const Share own = share_with(request_, *request_.layout, communicator_.rank());
   std::size_t largest = 0;
   for (const Range& block : request_.layout->input) largest = std::max(largest, block.count);
-  offer.reduction = {.count = own.received.count,
-                     .largest = largest,
-                     .own_at = own.sent.begin,
-                     .input_elements = request_.layout->input_elements};
+  offer.part.reduction = {.count = own.received.count,
+                          .largest = largest,
+                          .own_at = own.sent.begin,
+                          .input_elements = request_.layout->input_elements,
+                          .combine = {.plan = &offer.combine->plan, .uploaded = {}},
+                          .scale = {.plan = offer.scale == nullptr ? nullptr : &offer.scale->plan, .uploaded = {}}};
 }
 
 /// What other ranks' kernels may access of this rank's buffers, and the plan for that case.
@@ -95,7 +144,8 @@ Result<void> GpuCall::offer_windows(GpuOffer& offer) {
   offer.windows = windows_.get();
   GpuContext& context = *gpu_context(communicator_);
   const auto current = TUTTI_TRY(cuda::Current::enter(*context.gpu));
-  offer.window.mapped = context.sharing->windows();
+  cuda::WindowOffer& window = offer.part.offer;
+  window.mapped = context.sharing->windows();
   const auto add = [&](const std::byte* at, int groups, std::uint64_t& word) -> Result<void> {
     auto offered = TUTTI_TRY(context.sharing->offer(at, static_cast<std::size_t>(groups) * request_.group_bytes()));
     word = offered.word;
@@ -105,15 +155,9 @@ Result<void> GpuCall::offer_windows(GpuOffer& offer) {
   const Rank rank = communicator_.rank();
   const int ranks = communicator_.ranks();
   if (!request_.copies_input())  // otherwise what is read is a copy, which nobody has mapped
-    if (auto added =
-            add(request_.input, input_groups(request_.collective, ranks, rank, request_.root), offer.window.input);
-        !added)
-      return added;
-  if (auto added =
-          add(request_.output, output_groups(request_.collective, ranks, rank, request_.root), offer.window.output);
-      !added)
-    return added;
-  offer.window.held = std::make_shared<std::vector<std::shared_ptr<cuda::SharedBuffer>>>(offered_);
+    TUTTI_TRY(add(request_.input, input_groups(request_.collective, ranks, rank, request_.root), window.input));
+  TUTTI_TRY(add(request_.output, output_groups(request_.collective, ranks, rank, request_.root), window.output));
+  window.held = std::make_shared<std::vector<std::shared_ptr<cuda::SharedBuffer>>>(offered_);
   return {};
 }
 

@@ -41,6 +41,7 @@ class GpuCall final : public Operation {
   std::shared_ptr<GpuPlan> plan_;
   std::shared_ptr<GpuPlan> windows_;
   std::vector<std::shared_ptr<cuda::SharedBuffer>> offered_;
+  std::vector<device::Transfer> transfers_;  ///< by peer, with a count per rank
   bool arrived_ = false;
   std::int64_t since_ns_ = 0;
 };

@@ -11,7 +11,6 @@
 #include "gpu/bounce_buffer.h"
 #include "gpu/gpu_peers.h"
 #include "gpu/peer_sharing.h"
-#include "gpu/replay_watch.h"
 #include "process/process.h"
 #include "progress/stream.h"
 
@@ -24,11 +23,14 @@ constexpr std::size_t released_bytes_min = std::size_t{64} * 1024;
 /// measured.
 constexpr std::size_t window_bytes_min = std::size_t{64} * 1024;
 
+/// GPUs have numbers from 1 in the ranks' areas.
+std::uint32_t gpu_of(const Peer& peer) {
+  return peer.area.header().gpu.load(std::memory_order_relaxed);
+}
+
 /// Whether no process has two ranks on one GPU, so that each rank's kernels are launched alone; equal on all ranks.
 bool has_gpus_of_their_own(const Membership& members) {
-  const auto place = [](const Peer& peer) {
-    return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
-  };
+  const auto place = [](const Peer& peer) { return std::pair(peer.token, gpu_of(peer)); };
   return std::ranges::all_of(
       members.peers, [&](const Peer& peer) { return std::ranges::count(members.peers, place(peer), place) == 1; });
 }
@@ -57,11 +59,10 @@ constexpr std::size_t message_paths_offset = call_paths_offset - sizeof(MessageP
 static_assert(sizeof(PathHistory) <= limits::line_bytes && sizeof(cuda::BufferBoard) <= message_paths_offset);
 static_assert(MessagePathHistory::ranks_max == device::ranks_max);
 
-/// GPUs have numbers from 1 in the ranks' areas.
 cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
   cuda::Audience audience;
   for (const Peer& peer : members.peers) {
-    const std::uint32_t gpu = peer.area.header().gpu.load(std::memory_order_relaxed);
+    const std::uint32_t gpu = gpu_of(peer);
     const auto ordinal = static_cast<cuda::Ordinal>(gpu) - 1;
     if (!peer.same_process)
       audience.processes = true;
@@ -70,6 +71,35 @@ cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
   }
   return audience;
 }
+
+/// After a communicator is destroyed, graphs of its calls may still be replayed: as long as all ranks do. Makes replays
+/// give up that wait for long once the process of a peer has ended, since nobody watches the peers otherwise. It may
+/// have ended after its last replay, so others go on. A Task for the service thread; ends with the last graph.
+class ReplayWatch final : public Task {
+ public:
+  ReplayWatch(System& system, std::weak_ptr<cuda::Engine> engine, std::vector<std::shared_ptr<PeerProcess>> peers)
+      : system_(system), engine_(std::move(engine)), peers_(std::move(peers)) {}
+
+  bool advance() override {
+    const auto engine = engine_.lock();
+    if (!engine) return false;
+    const bool ended = std::ranges::any_of(peers_, [](const auto& peer) { return peer->ended(); });
+    if (ended) engine->say_some_gone();
+    return !ended;
+  }
+
+  /// Nothing tells that the last graph has gone.
+  std::int64_t poll_set(std::vector<PollItem>& items) override {
+    constexpr std::int64_t look_ns = 1'000'000'000;
+    for (const auto& peer : peers_) peer->poll_set(items);
+    return system_.now_ns() + look_ns;
+  }
+
+ private:
+  System& system_;
+  const std::weak_ptr<cuda::Engine> engine_;
+  const std::vector<std::shared_ptr<PeerProcess>> peers_;
+};
 
 }  // namespace
 
@@ -80,7 +110,7 @@ GpuContext::~GpuContext() {
 Result<void> GpuContext::ready_to_stage(Process& process) {
   Staging::OpenPeers open;
   if (facts.reach == DeviceReach::released)
-    open = [&] { return GpuPeers::open(process.gpus, gpu, paths.rank(), neighbours->ranks(), audience_, sharing); };
+    open = [&] { return GpuPeers::open(process.gpus, gpu, paths.rank(), neighbours->ranks(), audience, sharing); };
   return staging.make(process, gpu, open);
 }
 
@@ -157,7 +187,6 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   const Membership& members = communicator.members();
   if (!members.gpu) return {};
   GpuProcess& gpus = communicator.process().gpus;
-  const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
   const std::uint32_t own = gpu_of(members.peers[members.rank]);
   std::vector<bool> neighbours;
   for (const Peer& peer : members.peers) neighbours.push_back(peer.same_process && gpu_of(peer) == own);
@@ -191,12 +220,10 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   const bool meets = facts.reach == DeviceReach::synchronising;
   if (facts.reach == DeviceReach::released || meets) {
     if (!audience.processes || meets) start.arena.reset();  // nobody copies there
-    auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena), meets);
-    if (!sharing) return std::move(sharing).error();
-    context->sharing = *std::move(sharing);
+    context->sharing = TUTTI_TRY(PeerSharing::open(communicator.process(), members, std::move(start.arena), meets));
     if (meets) context->launch_group->be_watched(context->sharing);
   }
-  context->set_audience(std::move(audience));
+  context->audience = std::move(audience);
   context->neighbours.emplace(members.rank, std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}{}", text_of(facts),
@@ -205,13 +232,18 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
                  : ", because not all ranks share one GPU and process, and kernels that access peers' memory are not "
                    "usable");
   if (facts.reach != DeviceReach::single_launch)
-    context->waits(gpus.waiting.enter(communicator.process().log, communicator.who()));
+    context->waiting = gpus.waiting.enter(communicator.process().log, communicator.who());
   communicator.attach(std::move(context));
   return {};
 }
 
 GpuContext* gpu_context(const Communicator& communicator) {
   return static_cast<GpuContext*>(communicator.device());  // the only implementation
+}
+
+std::int64_t next_gpu_poll_ns(const Communicator& communicator) {
+  constexpr std::int64_t every_ns = 50'000;
+  return communicator.process().system.now_ns() + every_ns;
 }
 
 }  // namespace tutti

@@ -14,10 +14,10 @@
 #include "cuda/peer_arena.h"
 #include "gpu/device_facts.h"
 #include "gpu/gpu_choice.h"
-#include "gpu/gpu_neighbours.h"
 #include "gpu/launch_group.h"
 #include "gpu/path_comparison.h"
 #include "gpu/staging.h"
+#include "gpu/stream_order.h"
 #include "plan/cache.h"
 #include "process/gpu_process.h"
 
@@ -32,8 +32,7 @@ struct GpuPlans {
   static constexpr std::size_t kept =
       4096;  // 64 roots of each rooted collective by several algorithms, through slots and windows
 
-  /// Of calls that kernels carry out without a plan, and for their reductions (see local_plans.h); made when first
-  /// used.
+  /// Of calls that kernels carry out without a plan, and for their reductions (see GpuCall); made when first used.
   std::shared_ptr<GpuPlan> none, combine, scale;
   LruCache<PlanKey, std::shared_ptr<GpuPlan>, PlanKeyHash> cache{kept};
 
@@ -79,20 +78,15 @@ struct GpuContext final : DeviceSide {
   /// Makes what is still missing of it. Errors: as Staging::make.
   Result<void> ready_to_stage(Process& process);
 
-  /// The context's streams wait for the host: see GpuProcess::enter_waiting.
-  void waits(std::shared_ptr<const void> entered) { waiting_ = std::move(entered); }
+  std::shared_ptr<const void> waiting;  ///< if the context's streams wait for the host: see WaitingStreams
+  cuda::Audience audience;              ///< who accesses this rank's memory
 
   /// The communicator is destroyed. Destroys the proxy if `idle`, otherwise keeps it until the process ends; graphs
   /// that are left are watched.
   void leave(const Communicator& communicator, bool idle);
 
-  /// Who accesses this rank's memory.
-  void set_audience(cuda::Audience audience) { audience_ = std::move(audience); }
-
  private:
-  cuda::Audience audience_;
   std::atomic<bool> awaited_ = false;  // kernels have been waited for after a failure
-  std::shared_ptr<const void> waiting_;
 };
 
 /// What the start has found out about GPUs.
@@ -106,5 +100,12 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start);
 
 /// Null if this rank has no GPU.
 GpuContext* gpu_context(const Communicator& communicator);
+
+/// A rank's plan of a call on device memory: chooses it, and makes it on first use. `waiting` is by_host, or the same
+/// in all calls of a communicator.
+std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, Waiting waiting);
+
+/// When the host polls the words that a GPU writes next: a GPU rings no doorbell.
+std::int64_t next_gpu_poll_ns(const Communicator& communicator);
 
 }  // namespace tutti

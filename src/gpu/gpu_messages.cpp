@@ -10,10 +10,9 @@ namespace tutti {
 Result<Progress> GpuMessages::advance() {
   const std::vector<cuda::Stream> streams = this->streams();
   const std::vector<device::Message> messages = to_peers();
-  auto copies = to_self();
-  if (!copies) return std::move(copies).error();
+  const auto copies = TUTTI_TRY(to_self());
   GpuContext& context = *gpu_context(communicator_);
-  const cuda::MessagesJob job{.streams = streams, .messages = messages, .copies = *copies};
+  const cuda::MessagesJob job{.streams = streams, .messages = messages, .copies = copies};
   TUTTI_TRY(context.launch_group->launch_messages(job));
   if (context.launch_group->has_captured())
     for (const PeerRequest& request : requests_) context.paths.note_captured(request);

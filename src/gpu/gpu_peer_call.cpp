@@ -6,7 +6,6 @@
 
 #include "call/mismatch.h"
 #include "comm/descriptor_watch.h"
-#include "gpu/gpu_poll.h"
 #include "plan/schedule.h"
 
 namespace tutti {
@@ -98,9 +97,8 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
   std::memcpy(&theirs, communicator_.call_descriptors().payload(place.peer, sequence_, sizeof theirs), sizeof theirs);
   const cuda::SharedLocation& location = input ? theirs.input : theirs.output;
   std::byte* at = reinterpret_cast<std::byte*>(location.address);  // NOLINT: an address of the GPU's
-  if (!communicator_.members().peers[place.peer].same_process) {
+  if (!communicator_.members().peers[place.peer].same_process)
     at = TUTTI_TRY(setup_.of->find(rank, location, bytes_of(rank, input)));
-  }
   if (input)
     buffers.input = at;
   else

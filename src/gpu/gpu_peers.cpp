@@ -7,7 +7,7 @@
 
 #include "comm/communicator.h"
 #include "gpu/bounce_buffer.h"
-#include "gpu/gpu_plan.h"
+#include "gpu/gpu_context.h"
 #include "plan/schedule.h"
 
 namespace tutti {

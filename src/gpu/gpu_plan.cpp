@@ -1,5 +1,6 @@
-#include "gpu/gpu_plan.h"
-
+// A rank's plans of calls on device memory: chosen and made on first use.
+#include "comm/communicator.h"
+#include "gpu/gpu_context.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 

@@ -192,22 +192,10 @@ Result<void> LaunchGroup::open() {
       return refused(
           fmt::format("rank {} is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
                       ranks_.front(), gpu->ordinal(), rank_of(other), other.gpu->ordinal()));
-  if (!is_single_launch()) {
-    auto order = process_.launch_order(gpu);
-    if (!order) return std::move(order).error();
-    shape.order = *std::move(order);
-  }
+  if (!is_single_launch()) shape.order = TUTTI_TRY(process_.launch_order(gpu));
   auto kernels = TUTTI_TRY(process_.kernels(gpu));
   engine_ = TUTTI_TRY(cuda::Engine::open(gpu, std::move(kernels), std::move(shape), process_.deferred));
   launched_.store(engine_.get(), std::memory_order_release);
-  return {};
-}
-
-Result<void> LaunchGroup::upload(GpuPlan& plan) const {
-  if (plan.uploaded) return {};
-  auto uploaded = engine_->upload(plan.plan);
-  if (!uploaded) return std::move(uploaded).error();
-  plan.uploaded = *std::move(uploaded);
   return {};
 }
 
@@ -223,24 +211,17 @@ Result<void> LaunchGroup::launch() {
   std::vector<cuda::Part> parts;
   std::vector<device::PeerBuffers> buffers(static_cast<std::size_t>(communicator_ranks_));
   for (Member& one : members_) {
-    const Request& request = *one.offer.request;
-    GpuPlan& plan = *one.offer.plan;
-    TUTTI_TRY(upload(plan));
-    parts.push_back({.stream = one.offer.stream,
-                     .plan = plan.uploaded,
-                     .staged = staged_bytes(request, communicator_ranks_),
-                     .transfers = one.offer.transfers,
-                     .reduction = one.offer.reduction});
-    for (const auto& [local, to] : {std::pair{one.offer.combine, &parts.back().reduction.combine},
-                                    std::pair{one.offer.scale, &parts.back().reduction.scale}}) {
-      if (local == nullptr) continue;
-      TUTTI_TRY(upload(*local));
-      *to = {.plan = &local->plan, .uploaded = local->uploaded};
-    }
-    if (GpuPlan* const windows = one.offer.windows; windows != nullptr) {
-      TUTTI_TRY(upload(*windows));
-      parts.back().windows = windows->uploaded;
-      parts.back().offer = one.offer.window;
+    const GpuOffer& offer = one.offer;
+    const Request& request = *offer.request;
+    cuda::Part& part = parts.emplace_back(offer.part);
+    part.staged = staged_bytes(request, communicator_ranks_);
+    for (const auto& [plan, to] : {std::pair{offer.plan, &part.plan},
+                                   {offer.combine, &part.reduction.combine.uploaded},
+                                   {offer.scale, &part.reduction.scale.uploaded},
+                                   {offer.windows, &part.windows}}) {
+      if (plan == nullptr) continue;
+      if (!plan->uploaded) plan->uploaded = TUTTI_TRY(engine_->upload(plan->plan));
+      *to = plan->uploaded;
     }
     buffers[static_cast<std::size_t>(rank_of(one))] = {
         .input = request.input, .output = request.output, .scalar = request.scalar};

@@ -36,14 +36,11 @@ struct GpuPlan {
 /// A rank's part of a launch. All of it must live until the launch is finished or the rank withdraws.
 struct GpuOffer {
   const Request* request = nullptr;
-  cuda::Stream stream = nullptr;
+  cuda::Part part = {};  ///< its plans are not uploaded yet
   GpuPlan* plan = nullptr;
-  std::vector<device::Transfer> transfers = {};  ///< with a count per rank: by peer; the plan is empty
-  cuda::LocalReduction reduction = {};           ///< the same, in reductions; its plans are not uploaded yet
-  GpuPlan* combine = nullptr;                    ///< its plans
-  GpuPlan* scale = nullptr;                      ///< null: none
+  GpuPlan* combine = nullptr;  ///< those of a reduction with a count per rank, where `plan` is empty
+  GpuPlan* scale = nullptr;    ///< null: none
   GpuPlan* windows = nullptr;  ///< to be used if all ranks offer their buffers; null: none, on all ranks
-  cuda::WindowOffer window = {};
 };
 
 /// What the kernels of a group need where the communicator has ranks in other groups.
@@ -146,7 +143,6 @@ class LaunchGroup {
   Result<void> launch();
   Result<void> compare() const;
   Result<void> open();
-  Result<void> upload(GpuPlan& plan) const;
   static Error mixed(Rank host, Rank device);
   static Error different(const cuda::Engine::Difference& calls);
 

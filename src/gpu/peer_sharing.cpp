@@ -41,9 +41,7 @@ PeerSharing::PeerSharing(Process& process, const Membership& members, std::share
 Result<std::shared_ptr<PeerSharing>> PeerSharing::open(Process& process, const Membership& members,
                                                        std::shared_ptr<const cuda::PeerArena> arena, bool meets) {
   std::unique_ptr<cuda::WindowTable> windows;
-  if (meets) {
-    windows = TUTTI_TRY(cuda::WindowTable::make(members.gpu, members.ranks));
-  }
+  if (meets) windows = TUTTI_TRY(cuda::WindowTable::make(members.gpu, members.ranks));
   std::shared_ptr<PeerSharing> sharing(new PeerSharing(process, members, std::move(arena), std::move(windows)));
   TUTTI_TRY(process.driver_thread.add(sharing));
   return sharing;

@@ -1,5 +1,7 @@
 #include "gpu/stream_order.h"
 
+#include <fmt/format.h>
+
 namespace tutti {
 
 std::shared_ptr<StreamOrder> StreamOrder::of(Directory& directory, std::uint32_t key, int ranks) {
@@ -45,6 +47,15 @@ bool StreamOrder::has_sent(Rank from, Rank to, std::uint64_t number) const {
 bool StreamOrder::driven_here(Rank rank) const {
   const std::lock_guard lock(mutex_);
   return member(rank).driver == std::this_thread::get_id();
+}
+
+Error waits_for_own_thread(Rank rank, Rank missing, std::int64_t waited_ns) {
+  return {.code = Code::timeout,
+          .what = fmt::format(
+              "rank {} waited {:.1f} s for rank {}, which this thread drives too: ranks that share a GPU make a call "
+              "together, so wrap the calls of one thread in tuttiGroupStart and tuttiGroupEnd",
+              rank, static_cast<double>(waited_ns) * 1e-9, missing),
+          .peer = missing};
 }
 
 }  // namespace tutti

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "gpu/gpu_context.h"
-#include "gpu/gpu_poll.h"
 #include "submit/operations.h"
 
 namespace tutti {

@@ -5,7 +5,6 @@
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
 #include "gpu/gpu_context.h"
-#include "gpu/one_thread.h"
 #include "progress/stream.h"
 
 namespace tutti {

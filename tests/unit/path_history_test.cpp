@@ -1,6 +1,6 @@
 // Do ranks notice that they make a call by different paths, and never where they do not? And do the signatures that
 // kernels compare hold all that they stand for?
-#include "gpu/path_history.h"
+#include "gpu/path_comparison.h"
 
 #include <gtest/gtest.h>
 
