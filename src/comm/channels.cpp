@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "comm/mark_judge.h"
+#include "call/mismatch.h"
 #include "comm/peer_memory_windows.h"
 #include "net/signed_fifo.h"
 
@@ -41,6 +41,38 @@ std::unique_ptr<OfferedMemory> memory_of(Process& process, const Membership& mem
   return std::make_unique<PeerMemoryWindows>(process, members, mark, failed);
 }
 
+/// What it means that a peer's message carries the mark of another call than this rank is in.
+class MarkJudge {
+ public:
+  /// `mark`: the call that the rank is in; `history`: the values that it has had. Both outlive this object.
+  MarkJudge(System& system, const CallMark& mark, const CallHistory& history, int rank, int peer)
+      : system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
+
+  /// If the numbers of the calls differ, an earlier call differed. Either this rank's history shows which call, or
+  /// CallComparison finds it within a moment, so wait for that at most a second. False: ask again. Errors:
+  /// invalid_usage (both calls are named).
+  Result<bool> operator()(const CallMark& theirs) {
+    constexpr std::int64_t name_limit_ns = 1'000'000'000;
+    const MadeCall made{peer_, theirs.sequence, theirs.signature};
+    if (theirs.sequence == mark_.sequence) return differing_calls({rank_, mark_.sequence, mark_.signature}, made);
+    const auto own = history_.find(theirs.sequence);
+    if (own && !(own->last.signature == theirs.signature))
+      return differing_calls({rank_, theirs.sequence, own->last.signature}, made);
+    const std::int64_t now = system_.now_ns();
+    if (differs_since_ns_ == 0) differs_since_ns_ = now;
+    if (now - differs_since_ns_ < name_limit_ns) return false;
+    return differing_calls({rank_, mark_.sequence, mark_.signature}, made);
+  }
+
+ private:
+  System& system_;
+  const CallMark& mark_;
+  const CallHistory& history_;
+  int rank_;
+  int peer_;
+  std::int64_t differs_since_ns_ = 0;  // since when the received mark is of another call
+};
+
 }  // namespace
 
 Channels::Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history,
@@ -53,6 +85,7 @@ Channels::Channels(Process& process, const Membership& members, const CallMark& 
   const int channels = members.area->area.shape().channels;
   for (int index = 0; index + 2 < channels; ++index) channels_.push_back(open(process, index, mark, history));
   point_to_point_ = open(process, channels - 2, mark, nullptr);
+  connections_of_calls_ = connections_.size();
   messages_ = open(process, channels - 1, mark, nullptr);
 }
 
@@ -73,6 +106,7 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
                                 .ranges = ranges_,
                                 .falls_back = [this] { slowest_ = transports_.last().name(); }});
     if (ends.signal) channel.signals[at] = *ends.signal;
+    if (ends.connection) connections_.push_back(ends.connection.get());
     channel.connections[at] = std::move(ends.connection);
     channel.senders[at] = std::move(ends.sender);
     channel.receivers[at] = std::move(ends.receiver);
@@ -86,40 +120,24 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
 
 bool Channels::opening(std::vector<PollItem>& items) const {
   bool any = false;
-  const auto look = [&](const Channel& channel) {
-    for (const auto& connection : channel.connections) {
-      if (!connection) continue;
-      connection->poll_set(items);
-      any = any || connection->awaits_arrival();
-    }
-  };
-  std::ranges::for_each(channels_, look);
-  look(point_to_point_);
+  for (const Connection* const connection : std::span(connections_).first(connections_of_calls_)) {
+    connection->poll_set(items);
+    any = any || connection->awaits_arrival();
+  }
   return any;
 }
 
 void Channels::stop() {
-  const auto stop = [](Channel& channel) {
-    for (const auto& connection : channel.connections)
-      if (connection) connection->stop();
-  };
-  std::ranges::for_each(channels_, stop);
-  stop(point_to_point_);
+  for (Connection* const connection : std::span(connections_).first(connections_of_calls_)) connection->stop();
 }
 
 ChannelRemains Channels::take_remains() {
   ChannelRemains all;
-  const auto take = [&](Channel& channel) {
-    for (const auto& connection : channel.connections) {
-      if (!connection) continue;
-      ChannelRemains one = connection->take_remains();
-      std::ranges::move(one.sockets, std::back_inserter(all.sockets));
-      std::ranges::move(one.kept, std::back_inserter(all.kept));
-    }
-  };
-  std::ranges::for_each(channels_, take);
-  take(point_to_point_);
-  take(messages_);
+  for (Connection* const connection : connections_) {
+    ChannelRemains one = connection->take_remains();
+    std::ranges::move(one.sockets, std::back_inserter(all.sockets));
+    std::ranges::move(one.kept, std::back_inserter(all.kept));
+  }
   return all;
 }
 

@@ -70,6 +70,8 @@ class Channels {
   std::vector<Channel> channels_;
   Channel point_to_point_;
   Channel messages_;
+  std::vector<Connection*> connections_;  ///< of all channels, those of messages last
+  std::size_t connections_of_calls_ = 0;  ///< how many come before those
 };
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/bytes.h"
 #include "net/gossip.h"
@@ -29,7 +30,13 @@ struct ControlFrames {
   static_assert(marks_max * sizeof(CallMark) <= text_max);
 
   static std::span<const std::byte> text(const CallSummary& of) { return std::as_bytes(std::span(&of, 1)); }
-  static std::shared_ptr<const Bytes> frame(RankState state, ControlFrame kind, std::span<const std::byte> text);
+  static std::shared_ptr<const Bytes> frame(RankState state, ControlFrame kind, std::span<const std::byte> text) {
+    ByteWriter writer;
+    writer.number(static_cast<std::uint32_t>(state));
+    writer.number(static_cast<std::uint32_t>(kind));
+    writer.sized(text);
+    return std::make_shared<const Bytes>(std::move(writer).take());
+  }
 };
 
 }  // namespace tutti

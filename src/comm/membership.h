@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/host.h"
 #include "call/waiting.h"
 #include "choice/machine.h"
@@ -91,9 +93,17 @@ struct Membership {
   /// Whether some other rank is on this rank's host.
   bool shares_memory() const { return std::ranges::count(hosts, hosts[static_cast<std::size_t>(rank)]) > 1; }
   /// "rank 2/8 (process 48211 on node-b)"
-  std::string describe(Rank rank) const;
+  std::string describe(Rank of) const {
+    const Peer& peer = peers[static_cast<std::size_t>(of)];
+    return fmt::format("rank {}/{} (process {} on {})", of, ranks, peer.pid, peer.host);
+  }
   /// `shape` with the levels and the order that all calls of the communicator share.
-  Shape with_levels(const Shape& shape) const;
+  Shape with_levels(Shape shape) const {
+    shape.levels = map.levels;
+    shape.order = map.order;
+    shape.rings = map.rings;
+    return shape;
+  }
 };
 
 }  // namespace tutti

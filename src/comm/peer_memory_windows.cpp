@@ -66,9 +66,8 @@ Result<OfferedBlock> PeerMemoryWindows::find(int peer, const Offer& offer) {
   // Only between calls: what the peer has offered in this call may be in use on another channel.
   auto& call = calls_[static_cast<std::size_t>(peer)];
   if (std::exchange(call, mark_.sequence) != mark_.sequence) windows_.drop_if_retired(peer, offer.retired);
-  auto at = windows_.at(peer, offer.memory, offer.bytes);
-  if (!at) return std::move(at).error();
-  if (*at != nullptr) return OfferedBlock{.at = {*at, offer.bytes}};
+  const std::byte* const at = TUTTI_TRY(windows_.at(peer, offer.memory, offer.bytes));
+  if (at != nullptr) return OfferedBlock{.at = {at, offer.bytes}};
   const ForeignProcess process = members_.peers[static_cast<std::size_t>(peer)].foreign_process();
   if (!pulls_ || process.pid <= 0)
     return Error{.code = Code::remote, .what = "a message names memory that this rank cannot read", .peer = peer};

@@ -65,7 +65,8 @@ bool PeerWatch::advance() {
   if (!communicator || (communicator->failed() && !communicator->spans_hosts())) return false;
   if (!communicator->failed() && lacks_descriptors(*communicator)) communicator->fail(communicator->lost_descriptors());
   if (const auto& control = communicator->members().control) ends_seen_ = control->ends_known();
-  for (auto& watched : processes_) check_process(*communicator, watched);
+  for (auto& watched : processes_)
+    if (!watched.ranks.empty() && watched.process->ended()) mark_all(*communicator, watched);
   send_local_ends(*communicator);
   if (communicator->failed()) return true;  // who still waits has to hear of others
   communicator->check_device();
@@ -105,10 +106,6 @@ bool PeerWatch::lacks_descriptors(const Communicator& communicator) const {
   const auto& control = communicator.members().control;
   return communicator.process().service.lost_descriptors() || (control && control->lost_descriptors()) ||
          std::ranges::any_of(processes_, [](const Watched& watched) { return watched.process->lost_handle(); });
-}
-
-void PeerWatch::check_process(Communicator& communicator, Watched& watched) const {
-  if (!watched.ranks.empty() && watched.process->ended()) mark_all(communicator, watched);
 }
 
 /// A process that has become another program by exec has not ended, but is no rank any more: its service thread does

@@ -37,7 +37,6 @@ class PeerWatch final : public Task {
     int unserved_looks = 0;  // at which nobody answered for it
   };
   bool lacks_descriptors(const Communicator& communicator) const;
-  void check_process(Communicator& communicator, Watched& watched) const;
   void check_exec(Communicator& communicator, Watched& watched) const;
   void mark_all(Communicator& communicator, Watched& watched, bool mute = false) const;
   void check_ranks(Communicator& communicator) const;

@@ -24,10 +24,9 @@ Result<std::byte*> PeerWindows::at(Rank peer, BufferDescriptor buffer, std::size
 
   const auto fetch = [this, &from](std::uint64_t, SegmentName wanted) -> Result<SegmentTable::Export> {
     const std::int64_t limit_ns = process_.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000;
-    auto fetched = fetch_segment(from.fd_server, from.key, wanted, limit_ns,
-                                 [this] { return failed_.load(std::memory_order_acquire); });
-    if (!fetched) return std::move(fetched).error();
-    return std::move(fetched->segment);
+    auto fetched = TUTTI_TRY(fetch_segment(from.fd_server, from.key, wanted, limit_ns,
+                                           [this] { return failed_.load(std::memory_order_acquire); }));
+    return std::move(fetched.segment);
   };
   auto mapping = process_.memory.cache.map(from.token, name, end, fetch);
   if (!mapping) return std::move(mapping).error().during("map the buffer of a peer").at_peer(peer);

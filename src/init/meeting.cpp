@@ -77,13 +77,12 @@ void refuse_at_port(Process& process, const LaunchInfo& launch, const Secret& se
 Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int nth, const std::string& text) {
   if (auto long_enough = secret_from_text(text); !long_enough)
     return std::move(long_enough).error().during("TUTTI_COMM_SECRET");
-  auto secret = secret_from_text(fmt::format("tutti secret {} {}", nth, text));
-  if (!secret) return std::move(secret).error();
+  const auto secret = TUTTI_TRY(secret_from_text(fmt::format("tutti secret {} {}", nth, text)));
   auto hosts = resolve(process, launch.root->host);
-  if (!hosts && launch.rank == 0) refuse_at_port(process, launch, *secret, hosts.error());
+  if (!hosts && launch.rank == 0) refuse_at_port(process, launch, secret, hosts.error());
   if (!hosts) return std::move(hosts).error();
   UniqueId id{
-      .root = {.host = hosts->front(), .port = launch.root->port}, .secret = *secret, .root_may_come_later = true};
+      .root = {.host = hosts->front(), .port = launch.root->port}, .secret = secret, .root_may_come_later = true};
   id.also.assign(hosts->begin() + 1, hosts->end());
   if (launch.rank != 0) return id;
   // A host often resolves its own name to an address that is useless to other hosts: 127.0.1.1.
@@ -138,19 +137,17 @@ std::int64_t host_deadline_ns(Process& process, const LaunchInfo& launch, std::i
 Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns) {
   const int nth = process.launched.fetch_add(1);
   tell(process, launch);
-  auto secret = secret_text(process);
-  if (!secret) return std::move(secret).error();
+  const auto secret = TUTTI_TRY(secret_text(process));
 
   Meeting meeting{.rank = launch.rank, .ranks = launch.ranks, .id = {}};
   const auto by = [&](const char* way, Result<UniqueId> id) -> Result<Meeting> {
-    if (!id) return std::move(id).error();
-    meeting.id = *std::move(id);
+    meeting.id = TUTTI_TRY(std::move(id));
     process.log.info(LogTopic::init, "start", "the meeting point is {}, agreed by {}", meeting.id.where(), way);
     return std::move(meeting);
   };
-  const bool address = !secret->empty() && launch.root;
+  const bool address = !secret.empty() && launch.root;
   if (address && (launch.root_from_user || launch.space == SpaceKind::none))
-    return by("address and secret", meet_at_address(process, launch, nth, *secret));
+    return by("address and secret", meet_at_address(process, launch, nth, secret));
 
   std::string why;
   if (launch.ranks != 1 && launch.space != SpaceKind::none) {
@@ -161,8 +158,8 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
                 meet_in_space(*space, launch.rank, nth, deadline_ns, [&] { return open_root(process); }));
     }
   }
-  if (address) return by("address and secret", meet_at_address(process, launch, nth, *secret));
-  if (!secret->empty())
+  if (address) return by("address and secret", meet_at_address(process, launch, nth, secret));
+  if (!secret.empty())
     return Error{.code = Code::invalid_usage,
                  .what = "TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port"};
   if (launch.ranks == 0)

@@ -5,16 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/descriptors.h"
+#include "base/file.h"
 #include "base/unique_fd.h"
 #include "bootstrap/bootstrap.h"
 #include "init/id_server.h"
 #include "init/job_sockets.h"
-#include "init/kinship.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
 #include "init/refused_start.h"
@@ -33,6 +35,45 @@ constexpr std::size_t others_max = 65536;
 constexpr const char* remedy =
     "jobs of one user on one host that start at the same time are told apart by TUTTI_JOB_ID (any text, the same for "
     "all ranks of one job) or TUTTI_COMM_ID";
+
+/// Whether another process has the same launcher as this one.
+enum class Kin {
+  sibling,  ///< has the same parent, or is this process
+  /// each has a parent without other children, such as `timeout 60 program`, and these parents have one parent
+  cousin,
+  stranger,  ///< neither; or it has another terminal's sid, or is in a PID namespace that is not visible from here
+};
+
+/// Nothing: the process is gone or not visible. 0: its parent is outside this PID namespace.
+std::optional<pid_t> parent_of(pid_t pid) {
+  const std::string line = content_of(fmt::format("/proc/{}/stat", pid));
+  // The name in parentheses may contain anything; the state and the parent follow it.
+  const auto end = line.rfind(") ");
+  if (end == std::string::npos || line.size() < end + 5) return std::nullopt;
+  pid_t parent = 0;
+  return std::sscanf(line.c_str() + end + 4, "%d", &parent) == 1 ? std::optional(parent) : std::nullopt;
+}
+
+/// Looks at the main thread's children only: nearly all programs start others from their main thread.
+bool has_one_child(pid_t pid) {
+  std::istringstream file(content_of(fmt::format("/proc/{0}/task/{0}/children", pid)));
+  pid_t child = 0;
+  return file >> child && !(file >> child);
+}
+
+/// Of the process with this number, as translated by the kernel to this PID namespace; 0: none here.
+Kin kin_of(pid_t pid) {
+  if (pid == ::getpid()) return Kin::sibling;
+  if (pid <= 0 || ::getsid(pid) != ::getsid(0)) return Kin::stranger;
+  const auto parent = parent_of(pid);
+  if (!parent) return Kin::stranger;
+  const pid_t own = ::getppid();
+  if (*parent == own) return Kin::sibling;
+  if (*parent <= 1 || own <= 1) return Kin::stranger;
+  const auto starter = parent_of(*parent);
+  const bool wrapped = starter && *starter > 1 && starter == parent_of(own);
+  return wrapped && has_one_child(*parent) && has_one_child(own) ? Kin::cousin : Kin::stranger;
+}
 
 /// Jobs without a name are told apart by their sizes, too. Ranks of a job with a name that were told of different sizes
 /// are to meet: rank 0 says what is wrong.
@@ -111,13 +152,12 @@ Result<void> tell_twins(const LaunchInfo& launch, const std::string& job) {
 /// Binds first, then checks: of two jobs that start together, at least one sees the other. It ends both, or ranks of
 /// the one would meet those of the other.
 Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
-  auto job = job_digest(launch, nth);
-  if (!job) return std::move(job).error();
-  auto listener = listen_for_job(*job);
+  const auto job = TUTTI_TRY(job_digest(launch, nth));
+  auto listener = listen_for_job(job);
   if (!listener) return listener;
-  auto sight = TUTTI_TRY(Search(system, launch, *job).look(deadline_ns));
+  auto sight = TUTTI_TRY(Search(system, launch, job).look(deadline_ns));
   if (sight.own <= 1) return listener;  // the count includes this one
-  TUTTI_TRY(tell_twins(launch, *job));
+  TUTTI_TRY(tell_twins(launch, job));
   return twin_error();
 }
 
@@ -197,9 +237,7 @@ Error unclear(const Sight& sight) {
 }
 
 Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
-  auto job = job_digest(launch, nth);
-  if (!job) return std::move(job).error();
-  Search search(system, launch, *std::move(job));
+  Search search(system, launch, TUTTI_TRY(job_digest(launch, nth)));
   std::int64_t seen_since_ns = -1;
   std::int64_t retry_ns = retry_ns_min;
   for (std::int64_t now = system.now_ns(); now < deadline_ns; now = system.now_ns()) {

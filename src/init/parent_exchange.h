@@ -36,8 +36,7 @@ class ParentExchange final : public Exchange {
   Result<Progress> turn();
 
   /// The all-gather under way, or null.
-  Operation* current() { return call_ ? &*call_ : nullptr; }
-  const Operation* current() const { return call_ ? &*call_ : nullptr; }
+  Operation* current() const { return call_ ? &*call_ : nullptr; }
 
  private:
   enum class State : std::uint32_t { idle, contributes, ended, failed, last = failed };

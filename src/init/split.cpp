@@ -170,13 +170,12 @@ void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
               .output = static_cast<std::byte*>(all),
               .count = bytes};
   make_host_collective(call_, parent(), request_);
+  current_ = &*call_;
 }
 
 Result<Progress> SplitByColor::arrange() {
   if (!call_) {
-    auto secret = fresh_secret();
-    if (!secret) return std::move(secret).error();
-    mine_.secret = *secret;
+    mine_.secret = TUTTI_TRY(fresh_secret());
     choices_.resize(parent().ranks());
     gather(&mine_, choices_.data(), sizeof mine_);
   }
@@ -263,7 +262,7 @@ Result<void> CreateGroup::begin() {
   } else {
     requests_.push_back({.send = false, .data = data, .bytes = sizeof word_, .peer = ranks_[0]});
   }
-  transfers_.emplace(parent(), requests_);
+  current_ = &transfers_.emplace(parent(), requests_);
   return {};
 }
 
@@ -294,9 +293,7 @@ void CreateGroup::read_word() {
 }
 
 Result<Progress> CreateGroup::arrange() {
-  if (!transfers_) {
-    TUTTI_TRY(begin());
-  }
+  if (!transfers_) TUTTI_TRY(begin());
   auto progress = transfers_->advance();
   if (!progress || *progress != Progress::done) return progress;
   read_word();

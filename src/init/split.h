@@ -40,12 +40,11 @@ class Regroup : public Operation {
   virtual Result<void> look() const;
   /// Errors: a rank that `arrange` waits for is gone.
   virtual Result<void> look_at_peers() { return under_way()->poll_peers(); }
-  virtual Operation* current() = 0;
-  virtual const Operation* current() const = 0;
 
   Communicator& parent() { return *parent_; }
   JoinOptions options_;
-  bool outside_ = false;  ///< this rank is in no new communicator
+  Operation* current_ = nullptr;  ///< that `arrange` carries on
+  bool outside_ = false;          ///< this rank is in no new communicator
   /// Set by `arrange` if all ranks of the parent join by it.
   std::optional<ParentExchange> exchange_;
   /// Why this rank does not join, which the others are told; set by `arrange`, or with an exchange by the join.
@@ -60,8 +59,7 @@ class Regroup : public Operation {
   Result<Progress> arrange_in_turn();
   Result<Progress> join_by_root();
   Result<Progress> join_by_exchange();
-  Operation* under_way() { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
-  const Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
+  Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current_; }
   void leave();
 
   std::shared_ptr<Communicator> parent_;
@@ -91,8 +89,6 @@ class SplitByColor final : public Regroup {
     SecretBytes secret;  ///< of the new communicator, if this rank is its first; names it
   };
   Result<Progress> arrange() override;
-  Operation* current() override { return call_ ? &*call_ : nullptr; }
-  const Operation* current() const override { return call_ ? &*call_ : nullptr; }
   Result<void> choose_places();
   void gather(const void* mine, void* all, std::size_t bytes);
   Result<void> read_id();
@@ -119,8 +115,6 @@ class CreateGroup final : public Regroup {
 
  private:
   Result<Progress> arrange() override;
-  Operation* current() override { return transfers_ ? &*transfers_ : nullptr; }
-  const Operation* current() const override { return transfers_ ? &*transfers_ : nullptr; }
 
   struct Word {
     std::array<char, 128> id;

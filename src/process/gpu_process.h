@@ -23,7 +23,6 @@
 #include "cuda/quiet.h"
 #include "cuda/resources.h"
 #include "process/block_budget.h"
-#include "process/waiting_streams.h"
 
 namespace tutti {
 
@@ -47,6 +46,22 @@ struct GpuSettings {
   std::int64_t meeting_ns;    ///< TUTTI_MEET_TIMEOUT_MS
   std::string kernels_file;   ///< TUTTI_CUDA_KERNELS
   bool one_queue;             ///< CUDA_DEVICE_MAX_CONNECTIONS is 1, which the driver reads when it starts
+};
+
+/// How many communicators have streams that wait for the host, and whether these hold each other up. Thread-safe.
+class WaitingStreams {
+ public:
+  /// `one_queue`: CUDA gives all streams one queue.
+  explicit WaitingStreams(bool one_queue) : one_queue_(one_queue) {}
+
+  /// One for each communicator whose streams wait for the host, to be kept as long as it lives. Says in the log, once,
+  /// that such streams hold each other up: if all have one queue, and there are several of these communicators.
+  std::shared_ptr<const void> enter(Log& log, std::string_view who);
+
+ private:
+  const bool one_queue_;
+  const std::shared_ptr<const int> count_ = std::make_shared<int>();
+  std::atomic<bool> told_ = false;
 };
 
 class GpuProcess {

@@ -94,10 +94,9 @@ Result<std::shared_ptr<PeerProcess>> PeerProcesses::get(std::uint64_t token,
     return found == known_.end() ? nullptr : found->second.lock();
   };
   if (auto peer = known()) return peer;
-  auto seen = meet();  // waits for the peer, so not under the lock
-  if (!seen) return std::move(seen).error();
+  auto seen = TUTTI_TRY(meet());  // waits for the peer, so not under the lock
   if (auto peer = known()) return peer;
-  auto peer = std::make_shared<PeerProcess>(*std::move(seen));
+  auto peer = std::make_shared<PeerProcess>(std::move(seen));
   const std::lock_guard lock(mutex_);
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   known_[token] = peer;

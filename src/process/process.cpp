@@ -56,21 +56,18 @@ HostGroups groups_of_slurm() {
   return address == nullptr || pattern == nullptr ? HostGroups{} : host_groups_of_slurm(address, pattern);
 }
 
-Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
-  if (const std::string& path = config.text("TUTTI_MACHINE_FILE"); !path.empty()) {
-    auto machine = TUTTI_TRY(read_machine_file(path));
-    return std::make_unique<Tune>(machine);
-  }
-  if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
-  return std::make_unique<Tune>(
-      cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")), library_version,
-      Tune::Measure{.machine = measure, .hop_us = measure_hop});
-}
-
-/// Where choices are kept, next to the measured numbers; empty: nowhere.
-std::string choices_folder(const Config& config) {
+/// Where the measured numbers are kept, and choices next to them; empty: nowhere.
+std::string folder_of(const Config& config) {
   if (config.text("TUTTI_TUNE") == "off" || !config.text("TUTTI_MACHINE_FILE").empty()) return {};
   return cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+}
+
+Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
+  if (const std::string& path = config.text("TUTTI_MACHINE_FILE"); !path.empty())
+    return std::make_unique<Tune>(TUTTI_TRY(read_machine_file(path)));
+  if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
+  return std::make_unique<Tune>(folder_of(config), library_version,
+                                Tune::Measure{.machine = measure, .hop_us = measure_hop});
 }
 
 EnvelopeStore store_in(const std::string& folder, Log& log) {
@@ -104,7 +101,7 @@ Made make() {
   // Never destroyed: the service thread may still run while the process exits.
   auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, *std::move(tune));
   process->choices.plan_file = std::move(plan);
-  process->choices.envelopes.use(store_in(choices_folder(process->config), process->log));
+  process->choices.envelopes.use(store_in(folder_of(process->config), process->log));
   if (process->choices.plan_file)
     process->log.info(LogTopic::init, "settings", "{}: {}", process->choices.plan_file->name(),
                       process->choices.plan_file->text());

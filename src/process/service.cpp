@@ -24,9 +24,7 @@ Service::~Service() = default;
 
 Result<void> Service::add(std::shared_ptr<Task> task) {
   const std::lock_guard lock(mutex_);
-  if (mode_ == Mode::threaded && !started_ && !halted_) {
-    TUTTI_TRY(start());
-  }
+  if (mode_ == Mode::threaded && !started_ && !halted_) TUTTI_TRY(start());
   const Task* const key = task.get();
   tasks_[key] = {.task = std::move(task)};
   poke();
@@ -115,17 +113,15 @@ void Service::advance(const std::vector<const Task*>& tasks) {
       more = task->advance();
     } catch (const std::bad_alloc&) {  // the task is dropped; a caller that waits for it reaches its own limit
     }
-    if (!more) forget(key);
+    if (!more) {
+      const std::lock_guard lock(mutex_);
+      tasks_.erase(key);
+    }
     task.reset();  // which may destroy it, and so not under the lock
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
     idle_.notify_all();
   }
-}
-
-void Service::forget(const Task* task) {
-  const std::lock_guard lock(mutex_);
-  tasks_.erase(task);
 }
 
 /// Empties the one that wakes this thread. Where it is gone, so that each poll returns at once, the thread looks around

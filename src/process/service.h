@@ -64,7 +64,6 @@ class Service {
   void loop();
   std::vector<const Task*> take_due(const std::vector<PollItem>& items);
   void advance(const std::vector<const Task*>& tasks);
-  void forget(const Task* task);
 
   System& system_;
   Mode mode_;

@@ -1,15 +1,37 @@
 // The phases in which ranks say who and where they are, and rank 0 learns of all machines.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <span>
 
+#include <fmt/format.h>
+
 #include "base/host.h"
-#include "init/host_identity.h"
 #include "init/phases/phases.h"
 
 namespace tutti::start {
 namespace {
+
+/// The number of a namespace of this thread, "net" or "user"; 0: unknown.
+unsigned long long namespace_number(const char* kind) {
+  struct stat status {};
+  const bool known = ::stat(fmt::format("/proc/thread-self/ns/{}", kind).c_str(), &status) == 0;
+  return known ? static_cast<unsigned long long>(status.st_ino) : 0;
+}
+
+/// Equal in processes that can pass each other descriptors: processes on one kernel (boot id) and in one network
+/// namespace, which bounds the names of abstract unix sockets. TUTTI_HOSTID replaces it if set.
+std::string host_identity(const Process& process) {
+  if (const std::string& given = process.config.text("TUTTI_HOSTID"); !given.empty()) return "id " + given;
+  return fmt::format("{} {:x}", process.identity.boot_id, namespace_number("net"));
+}
+
+/// Equal in processes of one user in one user namespace. Processes where it differs may or may not be of one user to
+/// the kernel; descriptors are passed only where both ends see the same user.
+std::string user_identity() {
+  return fmt::format("{} {:x}", ::geteuid(), namespace_number("user"));
+}
 
 /// By rank: the first rank that shares memory with it. `apart`: treats each process as a host of its own.
 std::vector<int> hosts_of(const std::vector<PeerInfo>& infos, bool apart) {
@@ -89,7 +111,7 @@ Result<Blob> Greeting::contribution(Facts& facts) {
   info.key = process.identity.key;
   put_text(info.host, process.identity.host);
   put_text(info.boot_id, process.identity.boot_id);
-  const std::string host = host_identity(process.config);
+  const std::string host = host_identity(process);
   info.host_identity = TUTTI_TRY(sha256(std::as_bytes(std::span(host))));
   const std::string user = user_identity();
   info.user = TUTTI_TRY(sha256(std::as_bytes(std::span(user))));

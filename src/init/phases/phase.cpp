@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "init/phases/phases.h"
+
 namespace tutti::start {
 
 Result<void> ExchangePhase::begin(Facts& facts) {
@@ -43,6 +45,16 @@ Error end_at_once(const Facts& facts, Error error) {
 std::optional<Error> cannot_accept(const Facts& facts) {
   auto server = facts.process.network.connections();
   return server ? (*server)->stuck() : std::nullopt;
+}
+
+std::vector<std::unique_ptr<Phase>> phases() {
+  std::vector<std::unique_ptr<Phase>> all;
+  const auto add = [&all]<class... All>(std::unique_ptr<All>... one) { (all.push_back(std::move(one)), ...); };
+  add(std::make_unique<Greeting>(), std::make_unique<Sharing>(), std::make_unique<Describing>(),
+      std::make_unique<Mapping>(), std::make_unique<Synchronizing>(), std::make_unique<Carrier>(),
+      std::make_unique<Addresses>(), std::make_unique<Proving>(), std::make_unique<Comparing>(),
+      std::make_unique<Reaching>(), std::make_unique<Agreement>());
+  return all;
 }
 
 }  // namespace tutti::start

@@ -13,84 +13,63 @@
 namespace tutti::start {
 
 /// Exchange: who the ranks are, and what their processes can do.
-class Greeting final : public ExchangePhase {
+struct Greeting final : ExchangePhase {
   Result<Blob> contribution(Facts& facts) override;
   Result<bool> take(Facts& facts, const std::vector<Blob>& gathered) override;
 };
 
 /// Exchange, where ranks of one host run as several users: whether they can share memory nevertheless.
-class Sharing final : public ExchangePhase {
- public:
+struct Sharing final : ExchangePhase {
   bool applies(const Facts& facts) const override;
-
- private:
   Result<Blob> contribution(Facts& facts) override;
   Result<bool> take(Facts& facts, const std::vector<Blob>& gathered) override;
 };
 
 /// Exchanges, where hosts are not alike: rank 0 gets a part of the machines that it lacks in each.
-class Describing final : public ExchangePhase {
- public:
+struct Describing final : ExchangePhase {
   bool applies(const Facts& facts) const override;
-
- private:
   Result<Blob> contribution(Facts& facts) override;
   Result<bool> take(Facts& facts, const std::vector<Blob>& gathered) override;
 };
 
 /// Maps the areas of the ranks of this host, tests access to their GPUs; rank 0 draws the map of the job.
-class Mapping final : public WaitPhase {
- public:
+struct Mapping final : WaitPhase {
   Result<void> begin(Facts& facts) override;
-
- private:
   Result<Progress> wait(Facts&) override { return Progress::done; }
   std::int64_t wait_set(const Facts& facts, std::vector<PollItem>&) const override { return facts.deadline_ns; }
   const char* while_waiting() const override { return "while memory of other ranks was mapped"; }
 };
 
 /// Waits until the kernels that test whether those of all GPUs run at the same time have ended.
-class Synchronizing final : public WaitPhase {
- public:
+struct Synchronizing final : WaitPhase {
   bool applies(const Facts& facts) const override { return facts.gpus.synchronizes(); }
   Result<void> begin(Facts&) override { return {}; }
-
- private:
   Result<Progress> wait(Facts& facts) override;
   std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override;
   const char* while_waiting() const override { return "while kernels waited for each other"; }
 };
 
 /// Of several hosts: waits until this host's interfaces have a carrier.
-class Carrier final : public WaitPhase {
- public:
+struct Carrier final : WaitPhase {
   bool applies(const Facts& facts) const override { return facts.several_hosts(); }
   Result<void> begin(Facts&) override { return {}; }
-
- private:
   Result<Progress> wait(Facts& facts) override;
   std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override;
   const char* while_waiting() const override { return "while interfaces waited for a carrier"; }
 };
 
 /// Exchange, of several hosts: where each rank can be called. A rank that has failed tells no address.
-class Addresses final : public ExchangePhase {
- public:
+struct Addresses final : ExchangePhase {
   bool applies(const Facts& facts) const override { return facts.several_hosts(); }
-
- private:
   Result<Blob> contribution(Facts& facts) override;
   Result<bool> take(Facts& facts, const std::vector<Blob>& gathered) override;
 };
 
 /// Where hosts have several networks: the first rank of each host tries all addresses of the others. A rank that has
 /// failed tries none.
-class Proving final : public WaitPhase {
- public:
+struct Proving final : WaitPhase {
   bool applies(const Facts& facts) const override { return facts.several_networks() && !facts.failed(); }
   Result<void> begin(Facts& facts) override;
-
- private:
   Result<Progress> wait(Facts& facts) override;
   std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override;
   const char* while_waiting() const override { return "while addresses were tried"; }
@@ -98,11 +77,8 @@ class Proving final : public WaitPhase {
 };
 
 /// Exchange: which addresses were reached. A rank that has failed says so.
-class Comparing final : public ExchangePhase {
- public:
+struct Comparing final : ExchangePhase {
   bool applies(const Facts& facts) const override { return facts.several_networks(); }
-
- private:
   Result<Blob> contribution(Facts& facts) override;
   Result<bool> take(Facts& facts, const std::vector<Blob>& gathered) override;
 };

@@ -123,9 +123,7 @@ Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& gr
 
 Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, const std::string& own_address) {
   const std::lock_guard lock(mutex_);
-  if (ports_.empty()) {
-    ports_ = TUTTI_TRY(process_.network.rdma.ports(process_.system, process_.config, process_.log));
-  }
+  if (ports_.empty()) ports_ = TUTTI_TRY(process_.network.rdma.ports(process_.system, process_.config, process_.log));
   const std::size_t index = verbs::choose_port(ports_, own_address, members_.nearest_nic, channel);
   auto& known = endpoints_[index];
   if (!known) {
@@ -134,12 +132,10 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     const std::size_t each = shape.completions(iwarp) * static_cast<std::size_t>(iwarp ? 1 : queue_pairs_);
     const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
     const std::size_t pairs = members_.peers.size() * channels;
-    auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,
-                                        {.segments = &process_.memory.segments, .ranges = ranges_},
-                                        process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1",
-                                        {.rank = members_.rank, .name = members_.describe(members_.rank)});
-    if (!opened) return std::move(opened).error();
-    known = *std::move(opened);
+    known = TUTTI_TRY(verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs),
+                                            each, {.segments = &process_.memory.segments, .ranges = ranges_},
+                                            process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1",
+                                            {.rank = members_.rank, .name = members_.describe(members_.rank)}));
     // After the ports were looked up: a device may have been opened only then.
     if (auto events = process_.network.rdma.events(process_.log)) (void)process_.service.add(std::move(events));
     if (const auto trouble = ports_[index].device->windows.take_trouble())

@@ -94,9 +94,8 @@ Result<RdmaFrame> RdmaFrame::read(std::span<const std::byte> all, const Secret& 
   };
   if (all.size() != bytes) return wrong("a frame of another length");
   const auto body = all.first(bytes - sizeof(Digest));
-  auto code = code_of(secret, role, body);
-  if (!code) return std::move(code).error();
-  if (!equal_in_constant_time(*code, all.last(sizeof(Digest)))) return wrong("a frame without a valid code");
+  const auto code = TUTTI_TRY(code_of(secret, role, body));
+  if (!equal_in_constant_time(code, all.last(sizeof(Digest)))) return wrong("a frame without a valid code");
   ByteReader reader(body);
   if (reader.number<std::uint64_t>() != magic || reader.number<std::uint32_t>() != version)
     return wrong("the other end speaks another version");
