@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "comm/communicator.h"
 #include "comm/control_links.h"
 #include "net/control_graph.h"

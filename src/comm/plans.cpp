@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

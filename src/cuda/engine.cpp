@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cassert>
 
-#include <fmt/format.h>
-
 #include "exec/device_program.h"
 
 namespace tutti::cuda {

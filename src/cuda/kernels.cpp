@@ -40,21 +40,20 @@ Result<Library> Kernels::library(std::span<const std::byte> image) {
 
 Result<void> Kernels::prepare(device::Body body, DataType type, Library library) {
   const std::string name = device::entry_name(body, type);
-  const auto failed = [&](const Result<void>& result) {
-    return Error(result.error()).during(fmt::format("load kernel {} for GPU {}", name, gpu_->ordinal()));
+  const auto check = [&](Status status, std::string_view function_called) -> Result<void> {
+    auto done = gpu_->check(status, function_called);
+    if (done) return done;
+    return std::move(done).error().during(fmt::format("load kernel {} for GPU {}", name, gpu_->ordinal()));
   };
   const Api& api = gpu_->api();
   Kernel kernel = nullptr;
   Function& function = functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
-  if (auto found = gpu_->check(api.library_kernel(&kernel, library, name.c_str()), "cuLibraryGetKernel"); !found)
-    return failed(found);
-  if (auto made = gpu_->check(api.kernel_function(&function, kernel), "cuKernelGetFunction"); !made)
-    return failed(made);
-  if (api.function_load != nullptr)
-    if (auto loaded = gpu_->check(api.function_load(function), "cuFuncLoad"); !loaded) return failed(loaded);
+  TUTTI_TRY(check(api.library_kernel(&kernel, library, name.c_str()), "cuLibraryGetKernel"));
+  TUTTI_TRY(check(api.kernel_function(&function, kernel), "cuKernelGetFunction"));
+  if (api.function_load != nullptr) TUTTI_TRY(check(api.function_load(function), "cuFuncLoad"));
   int blocks = 0;
   const Status asked = api.blocks_per_multiprocessor(&blocks, function, device::block_threads, 0);
-  if (auto known = gpu_->check(asked, "cuOccupancyMaxActiveBlocksPerMultiprocessor"); !known) return failed(known);
+  TUTTI_TRY(check(asked, "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   blocks *= gpu_->multiprocessors();
   blocks_max_ = blocks_max_ == 0 ? blocks : std::min(blocks_max_, blocks);
   return {};

@@ -1,8 +1,6 @@
 // The other side of the BufferBoards of peers: their allocations, at addresses of this rank's GPU.
 #pragma once
 
-#include <array>
-#include <memory>
 #include <mutex>
 #include <vector>
 

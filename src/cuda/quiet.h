@@ -8,10 +8,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <list>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>

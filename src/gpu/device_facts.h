@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace tutti {
 
@@ -23,8 +22,5 @@ struct DeviceFacts {
   std::size_t released_bytes_min = 0;  ///< of a group: smaller ones are faster through the host
   std::size_t window_bytes_min = 0;    ///< likewise: finding out whether all ranks offer their buffers costs more
 };
-
-/// One phrase on how calls on device memory are carried out.
-std::string text_of(const DeviceFacts& facts);
 
 }  // namespace tutti

@@ -103,6 +103,23 @@ class ReplayWatch final : public Task {
 
 }  // namespace
 
+std::string GpuContext::explain() const {
+  const std::string by_host =
+      "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
+  switch (facts.reach) {
+    case DeviceReach::none: return by_host;
+    case DeviceReach::single_launch: return "by a kernel, through the memory of the GPU";
+    case DeviceReach::synchronising:
+      return "by kernels that wait for each other on the GPUs" +
+             (facts.messages_by_kernels ? std::string() : "; sends and receives " + by_host);
+    case DeviceReach::released: break;
+  }
+  const std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
+  if (facts.released_bytes_min == 0) return by_peers;
+  return fmt::format("groups of {} KiB and more {}; smaller ones {}", facts.released_bytes_min / 1024, by_peers,
+                     by_host);
+}
+
 GpuContext::~GpuContext() {
   if (sharing) sharing->leave();
 }
@@ -226,7 +243,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   context->audience = std::move(audience);
   context->neighbours.emplace(members.rank, std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
   communicator.process().log.info(
-      LogTopic::init, communicator.who(), "calls on device memory go {}{}", text_of(facts),
+      LogTopic::init, communicator.who(), "calls on device memory go {}{}", context->explain(),
       facts.reach != DeviceReach::none ? ""
       : together                       ? ", because TUTTI_GPU_STAGED is always"
                  : ", because not all ranks share one GPU and process, and kernels that access peers' memory are not "

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "comm/device_side.h"
 #include "cuda/peer_access.h"
@@ -57,7 +56,7 @@ struct GpuContext final : DeviceSide {
   Result<void> host_call(bool on_behalf) override;
   void count(const Request& request) override;
   void count(const PeerRequest& request) override;
-  std::string explain() const override { return text_of(facts); }
+  std::string explain() const override;
   void explain_ending(Error& error) override;
 
   const cuda::SharedGpu gpu;

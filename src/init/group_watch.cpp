@@ -5,8 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "comm/peer_failure.h"
 
 namespace tutti {

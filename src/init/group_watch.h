@@ -1,9 +1,7 @@
 // Whether ranks of a communicator, the parent, can still become a communicator of their own.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>

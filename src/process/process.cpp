@@ -1,11 +1,15 @@
 #include "process/process.h"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <sstream>
 
 #include "base/build_id.h"
+#include "base/file.h"
 #include "base/uncancelled.h"
 #include "choice/select.h"
 #include "net/digest.h"
@@ -122,6 +126,22 @@ Made make_of_refused() {
 }
 
 }  // namespace
+
+ProcessIdentity::ProcessIdentity() {
+  char name[256] = "localhost";
+  ::gethostname(name, sizeof name - 1);
+  host = name;
+  std::istringstream(content_of("/proc/sys/kernel/random/boot_id")) >> boot_id;
+}
+
+Result<void> ProcessIdentity::make() {
+  const std::lock_guard lock(mutex_);
+  if (token != 0) return {};
+  if (::getrandom(&token, sizeof token, 0) != sizeof token || ::getrandom(key.data(), key.size(), 0) != 32)
+    return Error{.code = Code::system, .what = "read random bytes", .sys_errno = errno};
+  token |= 1;
+  return {};
+}
 
 Process* Process::of_refused() {
   if (!made_once().failure) return nullptr;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -15,13 +18,30 @@
 #include "process/pending_closes.h"
 #include "process/places.h"
 #include "process/plan_file.h"
-#include "process/process_identity.h"
 #include "process/process_memory.h"
 #include "process/process_network.h"
 #include "process/service.h"
+#include "transport/fd_server.h"
 #include "tune/tune.h"
 
 namespace tutti {
+
+/// Who this process is, for messages and for other processes.
+class ProcessIdentity {
+ public:
+  ProcessIdentity();
+
+  /// Makes token and key, unless they are there. Any thread. Errors: system.
+  Result<void> make();
+
+  std::uint64_t token = 0;  ///< random: distinguishes processes, whatever their PID namespaces
+  ProcessKey key{};
+  std::string host;     ///< for messages
+  std::string boot_id;  ///< equal for all processes on one running kernel
+
+ private:
+  std::mutex mutex_;
+};
 
 /// What algorithms are chosen by.
 struct ChoiceGrounds {

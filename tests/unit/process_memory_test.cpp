@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "process/process_identity.h"
+#include "process/process.h"
 #include "support/sim_system.h"
 
 namespace tutti {

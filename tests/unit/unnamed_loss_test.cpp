@@ -1,5 +1,5 @@
 // A failure waits for the name of the rank that caused it, and for not longer than that takes.
-#include "init/unnamed_loss.h"
+#include "init/split.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 namespace tutti::start {
 namespace {
 
-/// Begins to listen. What the others are to be told.
-Result<PeerAddresses> listen(Facts& facts) {
+/// Begins to listen. `told`: what the others are to be told.
+Result<void> listen(Facts& facts, PeerAddresses& told) {
   Process& process = facts.process;
   Membership& members = facts.members;
   auto key = TUTTI_TRY(ConnectionKey::of(facts.options.id.secret));
@@ -22,7 +22,6 @@ Result<PeerAddresses> listen(Facts& facts) {
   auto server = TUTTI_TRY(process.network.connections());
   server->expect(members.arrivals);
   auto own = TUTTI_TRY(process.network.interfaces.get(process.system, process.config, process.log));
-  PeerAddresses told;
   for (std::size_t i = 0; i < server->addresses().size() && i < PeerAddresses::addresses_max; ++i) {
     const SocketAddress& at = server->addresses()[i];
     auto& address = told.addresses[i];
@@ -35,7 +34,7 @@ Result<PeerAddresses> listen(Facts& facts) {
     address.mtu = mtu_of(known->interface);
     put_text(address.interface, known->interface);
   }
-  return told;
+  return {};
 }
 
 }  // namespace
@@ -51,11 +50,9 @@ std::int64_t Carrier::wait_set(const Facts& facts, std::vector<PollItem>&) const
 }
 
 Result<Blob> Addresses::contribution(Facts& facts) {
-  if (facts.trouble) return to_blob(PeerAddresses());
-  auto told = listen(facts);
-  if (told) return to_blob(*told);
-  facts.note(std::move(told).error());
-  return to_blob(PeerAddresses());
+  PeerAddresses told;
+  if (!facts.trouble) facts.note(listen(facts, told));
+  return to_blob(told);
 }
 
 Result<bool> Addresses::take(Facts& facts, const std::vector<Blob>& gathered) {

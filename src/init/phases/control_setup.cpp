@@ -49,9 +49,8 @@ Result<bool> ControlSetup::advance() {
       if (!connected) return std::move(connected).error().during(members_.describe(edge.rank)).at_peer(edge.rank);
       socket = *std::move(connected);
       if (socket) edge.connector.reset();
-    } else {
-      if (auto arrival = members_.arrivals->take(Purpose::control, edge.rank, 0, 0))
-        socket = std::move(arrival->socket);
+    } else if (auto arrival = members_.arrivals->take(Purpose::control, edge.rank, 0, 0)) {
+      socket = std::move(arrival->socket);
     }
     if (socket) {
       edge.socket = *std::move(socket);
