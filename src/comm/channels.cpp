@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "call/mismatch.h"
-#include "comm/peer_memory_windows.h"
+#include "comm/peer_windows.h"
 #include "net/signed_fifo.h"
 
 namespace tutti {

@@ -34,12 +34,11 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
       return Error{.code = Code::remote,
                    .what = fmt::format("{} aborted the communicator", communicator.describe(rank)),
                    .peer = rank};
-    case RankState::failed: {
+    case RankState::failed:
       // One event has one code on all ranks: that of its first cause.
       return Error{.code = received_code(header.failure.load(std::memory_order_relaxed)),
                    .what = told(get_text(header.message, Lines::several), communicator.describe(rank)),
                    .peer = culprit_of(communicator, rank)};
-    }
     case RankState::lost:
     case RankState::silent:
       return Error{.code = Code::remote,

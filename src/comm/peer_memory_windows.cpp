@@ -1,8 +1,9 @@
-#include "comm/peer_memory_windows.h"
+// Which memory of a rank its host's other ranks read without a copy through slots.
 
 #include <utility>
 
 #include "comm/given_up_rights.h"
+#include "comm/peer_windows.h"
 
 namespace tutti {
 

@@ -121,19 +121,13 @@ std::string Driver::bus_id(Ordinal device) const {
 Result<std::shared_ptr<const Driver>> DriverSlot::load() {
   if (driver_) return driver_;
   if (failure_) return *failure_;
-  const char* const name = library_.empty() ? system_library : library_.c_str();
-  auto library = Dylib::open({name});
-  if (!library) {
-    failure_ = none(fmt::format("no CUDA driver: {}", library.error().what));
-    return *failure_;
-  }
-  auto driver = Driver::open(*std::move(library));
-  if (!driver) {
-    failure_ = std::move(driver).error();
-    return *failure_;
-  }
-  driver_ = *std::move(driver);
-  return driver_;
+  auto library = Dylib::open({library_.empty() ? system_library : library_.c_str()});
+  auto driver = library ? Driver::open(*std::move(library)) : none("no CUDA driver: " + library.error().what);
+  if (driver)
+    driver_ = *driver;
+  else
+    failure_ = driver.error();
+  return driver;
 }
 
 Result<std::shared_ptr<const Driver>> DriverSlot::get() {

@@ -1,14 +1,36 @@
 // The other side of the BufferBoards of peers: their allocations, at addresses of this rank's GPU.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "cuda/buffer_board.h"
 #include "cuda/peer_memory.h"
-#include "cuda/window_table.h"
 
 namespace tutti::cuda {
+
+/// Where this rank's kernels find the allocations that peers may offer them, in the GPU's memory.
+class WindowTable {
+ public:
+  /// With nothing in it. Errors: cuda.
+  static Result<std::unique_ptr<WindowTable>> make(const SharedGpu& gpu, int ranks);
+
+  /// Kernels find the allocation of `rank` at `place` of its board there, once they have met that rank. Waits for the
+  /// GPU. The context must be current. Errors: cuda.
+  Result<void> set(int rank, std::uint32_t place, std::byte* at);
+
+  /// For device::ByWindows.
+  std::byte* const* data() const { return reinterpret_cast<std::byte* const*>(memory_.data()); }
+
+ private:
+  explicit WindowTable(SharedGpu gpu) : gpu_(std::move(gpu)) {}
+
+  SharedGpu gpu_;
+  OwnStream stream_;
+  PinnedMemory word_;
+  DeviceMemory memory_;
+};
 
 /// The driver thread maps and unmaps; other threads look up what is mapped, which never waits for the driver.
 class MappedBuffers {

@@ -1,5 +1,4 @@
-#include "gpu/gpu_choice.h"
-
+// Chooses the algorithm and the access of a call on device memory, and makes the plan on first use.
 #include <algorithm>
 
 #include "base/limits.h"

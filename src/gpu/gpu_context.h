@@ -6,16 +6,17 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "comm/device_side.h"
 #include "cuda/peer_access.h"
-#include "cuda/peer_arena.h"
+#include "cuda/virtual_memory.h"
+#include "gpu/bounce_buffer.h"
 #include "gpu/device_facts.h"
-#include "gpu/gpu_choice.h"
+#include "gpu/gpu_peers.h"
 #include "gpu/launch_group.h"
 #include "gpu/path_comparison.h"
-#include "gpu/staging.h"
 #include "gpu/stream_order.h"
 #include "plan/cache.h"
 #include "process/gpu_process.h"
@@ -25,6 +26,7 @@ namespace tutti {
 class Communicator;
 class PeerSharing;
 class Process;
+class Stream;
 
 /// The plans of calls that kernels carry out, and what was chosen for them.
 struct GpuPlans {
@@ -43,6 +45,33 @@ struct GpuPlans {
 
  private:
   std::array<std::array<std::array<GpuChoice, 2>, 65>, collective_count> choices_{};
+};
+
+/// What calls need for which their streams wait for the host, made when the first one is.
+class Staging {
+ public:
+  using OpenPeers = std::function<Result<std::shared_ptr<GpuPeers>>()>;
+
+  /// Makes what is missing. `open_peers`: null where no kernels access peers' memory. Errors: invalid_usage (streams of
+  /// this GPU cannot wait for memory), cuda, system.
+  Result<void> make(Process& process, const cuda::SharedGpu& gpu, const OpenPeers& open_peers);
+  /// Whether all that was queued has ended. Any thread.
+  bool idle() const;
+  /// Kernels end soon. Any thread.
+  void abort();
+
+  GpuPeers& peers() const { return *peers_; }
+  const std::shared_ptr<BouncePool>& pool() const { return pool_; }
+  /// The host stream that carries these calls out, one after another.
+  const std::shared_ptr<Stream>& proxy() const { return proxy_; }
+  void end_proxy() { proxy_.reset(); }
+
+ private:
+  std::shared_ptr<GpuPeers> peers_;
+  std::atomic<GpuPeers*> peers_made_ = nullptr;  // `peers_`, for threads other than the one that makes calls
+  std::atomic<bool> aborted_ = false;
+  std::shared_ptr<BouncePool> pool_;
+  std::shared_ptr<Stream> proxy_;
 };
 
 struct GpuContext final : DeviceSide {

@@ -16,14 +16,27 @@
 #include <vector>
 
 #include "call/request.h"
+#include "choice/choice.h"
 #include "cuda/engine.h"
-#include "gpu/gpu_choice.h"
 #include "plan/plan.h"
 #include "process/gpu_process.h"
 
 namespace tutti {
 
 class PeerSharing;
+
+/// The algorithm and the access of a call on device memory.
+struct GpuChoice {
+  const Algorithm* algorithm = nullptr;
+  Access access = Access::mapped;
+};
+
+/// How the kernels of a call wait for those of other ranks.
+enum class Waiting {
+  in_launch,  ///< all ranks' are one launch
+  by_flags,   ///< all run at the same time, in several launches
+  by_host,    ///< not at all: the host lets them go when their time has come
+};
 
 /// A rank's plan, and its copy in GPU memory, made when the plan is first used.
 struct GpuPlan {

@@ -17,8 +17,8 @@
 #include "comm/membership.h"
 #include "cuda/engine.h"
 #include "cuda/mapped_buffers.h"
-#include "cuda/peer_arena.h"
 #include "cuda/shared_buffers.h"
+#include "cuda/virtual_memory.h"
 #include "process/process.h"
 
 namespace tutti {

@@ -1,6 +1,7 @@
 // The GPU state of a process: the driver, each GPU in use with its kernels, and the ranks that launch together on it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -22,7 +23,6 @@
 #include "cuda/peer_memory.h"
 #include "cuda/quiet.h"
 #include "cuda/resources.h"
-#include "process/block_budget.h"
 
 namespace tutti {
 
@@ -46,6 +46,51 @@ struct GpuSettings {
   std::int64_t meeting_ns;    ///< TUTTI_MEET_TIMEOUT_MS
   std::string kernels_file;   ///< TUTTI_CUDA_KERNELS
   bool one_queue;             ///< CUDA_DEVICE_MAX_CONNECTIONS is 1, which the driver reads when it starts
+};
+
+/// How many blocks of waiting kernels a process may have on each of its GPUs. Kernels that wait for other processes
+/// must all be on their GPUs at once, those of different communicators too: ranks may use these in different orders.
+/// Thread-safe.
+class BlockBudget {
+ public:
+  /// Blocks that are taken, as long as it lives.
+  class Share {
+   public:
+    Share(std::shared_ptr<BlockBudget> of, cuda::Ordinal gpu, int blocks)
+        : of_(std::move(of)), gpu_(gpu), blocks_(blocks) {}
+    ~Share() { shrink(0); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+    int blocks() const { return blocks_; }
+    /// Gives back all but `blocks`.
+    void shrink(int blocks) {
+      const std::lock_guard lock(of_->mutex_);
+      of_->taken_[gpu_] -= blocks_ - std::min(blocks, blocks_);
+      blocks_ = std::min(blocks, blocks_);
+    }
+
+   private:
+    std::shared_ptr<BlockBudget> of_;
+    cuda::Ordinal gpu_;
+    int blocks_;
+  };
+
+  /// At most `most`, and about a third, of the blocks that are left on a GPU that holds `all`, so that later
+  /// communicators have some, too; perhaps none.
+  static std::shared_ptr<Share> take(const std::shared_ptr<BlockBudget>& from, cuda::Ordinal gpu, int most, int all) {
+    const std::lock_guard lock(from->mutex_);
+    int& taken = from->taken_[gpu];
+    constexpr int whole = 4;  // fewer are of little use
+    const int left = std::max(0, all - taken);
+    const int blocks = std::min({most, left, (left / 3 + whole) / whole * whole});
+    taken += blocks;
+    return std::make_shared<Share>(from, gpu, blocks);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<cuda::Ordinal, int> taken_;
 };
 
 /// How many communicators have streams that wait for the host, and whether these hold each other up. Thread-safe.

@@ -1,5 +1,5 @@
 // How communicators share a GPU's blocks for kernels that wait.
-#include "process/block_budget.h"
+#include "process/gpu_process.h"
 
 #include <gtest/gtest.h>
 

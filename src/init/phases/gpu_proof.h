@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "cuda/peer_arena.h"
+#include "cuda/virtual_memory.h"
 #include "init/peer_info.h"
 #include "process/process.h"
 

@@ -146,10 +146,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::step() {
     case State::peer_join: return hear_joined();
     case State::probe: return probe();
     case State::verdict: return hear_verdict();
-    case State::say: {
-      auto flushed = TUTTI_TRY(wire_.flush());
-      return flushed ? State::decided : State::say;
-    }
+    case State::say: return TUTTI_TRY(wire_.flush()) ? State::decided : State::say;
     case State::decided: break;
   }
   return State::decided;
