@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/markup.h"
+#include "formats/source.h"
 #include "plan/jobs.h"
 #include "plan/lower.h"
 

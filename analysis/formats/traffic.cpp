@@ -5,15 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "formats/source.h"
 #include "plan/jobs.h"
 #include "plan/lower.h"
 
 namespace tutti::formats {
-namespace {
 
-using Messages = std::map<std::pair<int, Rank>, std::vector<Ref>>;  // by step and peer
-
-/// Bytes of one block of `part` in a call of `bytes`.
 std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
   int groups = 1;
   for (Rank rank = 0; rank < schedule.ranks(); ++rank)
@@ -22,6 +19,10 @@ std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
   if (schedule.collective() == Collective::barrier) return 0;
   return Split(bytes / index(groups), 1, schedule.parts()).part(part).count;
 }
+
+namespace {
+
+using Messages = std::map<std::pair<int, Rank>, std::vector<Ref>>;  // by step and peer
 
 class Graph {
  public:

@@ -31,4 +31,7 @@ struct TrafficNode {
 /// read the memory it overwrites have been sent. Errors: invalid_argument, as lowers_to for slots.
 Result<std::vector<std::vector<TrafficNode>>> traffic(const Schedule& schedule, const TrafficSize& size);
 
+/// Bytes of one block of `part` in a call of `bytes`.
+std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes);
+
 }  // namespace tutti::formats
