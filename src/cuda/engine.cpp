@@ -224,30 +224,28 @@ Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vecto
   const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
   fill(call, body, job, parts, buffers);
   for (std::size_t i = 0; combines && i < parts.size(); ++i) call.local[i].output = local_ranks_[i].scratch;
-  if (auto started = start(job, body, call, parts.front().stream); !started || !combines) return started;
+  unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
+  if (job.windows != nullptr) threads = std::max(threads, threads_for(body, call.window_cut));
+  auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
+  const bool together = !job.passes_only && call.local_ranks > 1;
+  auto started = start(function, call, threads, parts.front().stream, together);
+  if (!started || !combines) return started;
   return combine_blocks(job, parts, buffers);
 }
 
 /// Blocks that wait for others of their launch must all be on the GPU at once, which only a cooperative launch
 /// guarantees: it begins when the GPU has room for all of them. The passes of a plan wait for nobody, and the blocks of
 /// a single rank only for those of other launches, so their blocks begin one by one.
-Result<void> Engine::start(const Job& job, device::Body body, device::Call& call, Stream stream) const {
-  auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
-  unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
-  if (job.windows != nullptr) threads = std::max(threads, threads_for(body, call.window_cut));
-  if (job.passes_only || call.local_ranks == 1) return start_blocks(function, call, threads, stream);
+Result<void> Engine::start(Function function, device::Call& call, unsigned threads, Stream stream,
+                           bool together) const {
   void* parameters[] = {&call};
-  const Status started = gpu_->api().launch_cooperative(function, call.local_ranks * call.channels, 1, 1, threads, 1, 1,
-                                                        0, stream, parameters);
-  return gpu_->check(started, "cuLaunchCooperativeKernel");
-}
-
-/// That begin one by one.
-Result<void> Engine::start_blocks(Function function, device::Call& call, unsigned threads, Stream stream) const {
-  void* parameters[] = {&call};
-  const Status started = gpu_->api().launch(function, call.local_ranks * call.channels, 1, 1, threads, 1, 1, 0, stream,
-                                            parameters, nullptr);
-  return gpu_->check(started, "cuLaunchKernel");
+  const unsigned blocks = call.local_ranks * call.channels;
+  const Api& api = gpu_->api();
+  if (!together)
+    return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
+                       "cuLaunchKernel");
+  return gpu_->check(api.launch_cooperative(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters),
+                     "cuLaunchCooperativeKernel");
 }
 
 /// The kernel that runs the plans of all ranks. Each plan names the kernel for its own rank; if the plans differ,

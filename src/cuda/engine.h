@@ -240,8 +240,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void write_transfers(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers,
                        const Table& table) const;
   void fill_common(device::Call& call, const device::Area& area) const;
-  Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
-  Result<void> start_blocks(Function function, device::Call& call, unsigned threads, Stream stream) const;
+  Result<void> start(Function function, device::Call& call, unsigned threads, Stream stream,
+                     bool together = false) const;
   Result<void> run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
                    const Table& table);
   std::size_t fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;

@@ -48,8 +48,8 @@ Result<void> Engine::launch_messages(const MessagesJob& job) {
   return launch_in_order(job.streams, capture, table, [&]() -> Result<void> {
     for (const auto& [to, from, bytes] : job.copies) TUTTI_TRY(gpu_->copy(to, from, bytes, job.streams.front()));
     if (job.messages.empty()) return {};
-    return start_blocks(kernels_->function(device::Body::run_plan, DataType::uint8), call,
-                        threads_for(job.messages, call.channels), job.streams.front());
+    return start(kernels_->function(device::Body::run_plan, DataType::uint8), call,
+                 threads_for(job.messages, call.channels), job.streams.front());
   });
 }
 

@@ -133,7 +133,7 @@ Result<void> Engine::start_pass(const Pass& pass, Stream stream) const {
                    .action_count = plan.action_count,
                    .place_count = plan.place_count,
                    .rank = static_cast<std::uint16_t>(shape_.local[pass.local])};
-  return start_blocks(kernels_->function(device::Body::run_plan, pass.type), call, device::block_threads, stream);
+  return start(kernels_->function(device::Body::run_plan, pass.type), call, device::block_threads, stream);
 }
 
 /// Ranks whose inputs are scaled send the scaled ones.
