@@ -224,7 +224,11 @@ void expect_walk(const std::string& walk) {
   const auto steps = documented_walks()[walk];
   auto step = steps.begin();
   for (const std::string& name : seen) {
-    step = std::find_if(step, steps.end(), [&](const Step& one) { return one.name == name; });
+    // A lambda may bear the name of the function that contains it.
+    const bool again = step != steps.begin() && std::prev(step)->name == name;
+    const auto next = std::find_if(step, steps.end(), [&](const Step& one) { return one.name == name; });
+    if (again && next == steps.end()) continue;
+    step = next;
     ASSERT_NE(step, steps.end()) << walk << ": " << name << " is not next in docs/architecture.md; seen: " << all;
     ++step;
   }
