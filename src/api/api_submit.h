@@ -46,7 +46,8 @@ inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& reque
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
   if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]] {  // the route is plain
-    if (!communicator->spans_hosts()) return run_alone(*communicator, request);
+    if (!communicator->spans_hosts()) [[likely]]
+      return run_alone(*communicator, request);
     request.route.path = Path::across_hosts;
     return run_in_turn(*communicator, request);
   }
