@@ -23,7 +23,8 @@ class Turn {
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  bool come() const { return ticket_ == 0 || communicator_.turn_of(ticket_); }
+  bool come() const { return !taken() || communicator_.turn_of(ticket_); }
+  bool taken() const { return ticket_ != 0; }
 
  private:
   Communicator& communicator_;
@@ -54,8 +55,9 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
   };
   bool begun = false;
   const auto fail = [&](Error why) {
-    if (begun && communicator.failed()) communicator.channels().stop();  // while it is this call's turn
-    turn.reset();                                                        // before waiting for the buffers
+    // While it is this call's turn: without one, another thread's call may use the channels.
+    if (begun && turn->taken() && communicator.failed()) communicator.channels().stop();
+    turn.reset();  // before waiting for the buffers
     return failed(communicator, *call, std::move(why));
   };
   Operation* const operation = &*call;
