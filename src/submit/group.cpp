@@ -67,9 +67,14 @@ Submission& Group::submission_for(const std::shared_ptr<Stream>& stream) {
   return submissions_.emplace_back(stream, Submission{}).second;
 }
 
+Group::OpenBatch& Group::open_batch(Communicator& communicator) {
+  const auto known = std::ranges::find(batches_, &communicator, &OpenBatch::communicator);
+  return known != batches_.end() ? *known : batches_.emplace_back(OpenBatch{.communicator = &communicator});
+}
+
 Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicator,
                                 const std::shared_ptr<Stream>& stream) {
-  OpenBatch& open = batches_[communicator.get()];
+  OpenBatch& open = open_batch(*communicator);
   if (open.host_staged != nullptr) return mixed();
   if (open.batch != nullptr) {
     if (open.stream != stream)
@@ -104,7 +109,7 @@ void Group::append(OpenBatch& open, std::unique_ptr<Operation> part) {
 }
 
 Batch& Group::kernels_for(const std::shared_ptr<Communicator>& communicator) {
-  OpenBatch& open = batches_[communicator.get()];
+  OpenBatch& open = open_batch(*communicator);
   if (open.kernels == nullptr) {
     auto batch = std::make_unique<Batch>(communicator);
     open.kernels = batch.get();
@@ -115,7 +120,7 @@ Batch& Group::kernels_for(const std::shared_ptr<Communicator>& communicator) {
 }
 
 Result<HostStagedBatch*> Group::host_staged_batch_for(const std::shared_ptr<Communicator>& communicator) {
-  OpenBatch& open = batches_[communicator.get()];
+  OpenBatch& open = open_batch(*communicator);
   if (open.batch != nullptr) return mixed();
   if (open.host_staged != nullptr) return open.host_staged;
   auto batch = std::make_unique<HostStagedBatch>(communicator);

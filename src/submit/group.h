@@ -2,9 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "progress/stream.h"
 #include "submit/batch.h"
@@ -58,6 +59,7 @@ class Group {
   Batch& kernels_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
   struct OpenBatch {
+    Communicator* communicator;
     Batch* batch = nullptr;
     std::shared_ptr<Stream> stream = nullptr;
     HostStagedBatch* host_staged = nullptr;  ///< set instead of `batch` for calls through the host
@@ -65,13 +67,14 @@ class Group {
     Operation* first = nullptr;              ///< of those without a stream
     InOrder* in_order = nullptr;             ///< all of those, once there are several
   };
+  OpenBatch& open_batch(Communicator& communicator);
   void append(OpenBatch& open, std::unique_ptr<Operation> part);
 
   // Every call asks for it: this access costs one instruction, where the default model calls a function.
   [[gnu::tls_model("initial-exec")]] static inline thread_local int depth_ = 0;
   std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
-  std::map<Communicator*, OpenBatch> batches_;
-  bool has_kernels_ = false;  // calls that take no turn
+  std::vector<OpenBatch> batches_;  // one for each communicator, of which a thread has few
+  bool has_kernels_ = false;        // calls that take no turn
   std::optional<Error> refused_;
 };
 
