@@ -75,7 +75,7 @@ struct ErrorRecord {
   std::uint32_t state;
   std::uint32_t peer;    ///< the rank that was waited for
   std::uint32_t action;  ///< index in the plan; 0 in specialised kernels, and where calls are compared
-  std::uint32_t step;    ///< of the schedule; in specialised kernels the number of their meeting
+  std::uint32_t step;    ///< of the schedule; in specialised kernels the number of the synchronisation
   std::uint32_t tile;
   std::uint32_t verb;     ///< of Verb: the action that waited
   std::uint32_t message;  ///< 1: of a send or receive

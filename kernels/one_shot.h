@@ -1,6 +1,6 @@
 // The body of a small all-reduce: every rank stores its input into the inboxes of all others, each four bytes with a
-// flag that identifies the call, and reduces what it receives in rank order. It uses no window and no meeting of the
-// ranks: one transfer to a peer, which is all that a small call has time for.
+// flag that identifies the call, and reduces what it receives in rank order. It uses no window, and ranks do not
+// synchronise first: one transfer to a peer, which is all that a small call has time for.
 #pragma once
 
 #include <cstddef>

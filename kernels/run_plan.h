@@ -69,8 +69,8 @@ class PlanWalk {
   }
   TUTTI_DEVICE std::uint32_t place_count() const { return by_windows_ ? by_windows().place_count : rank_.place_count; }
 
-  /// Carries out the actions for each tile. The first one is prepared while the ranks meet: what is computed for it,
-  /// and its code and constants, which are loaded for the first time, cost no time then.
+  /// Carries out the actions for each tile. The first one is prepared while the ranks synchronise: what is computed for
+  /// it, and its code and constants, which are loaded for the first time, cost no time then.
   TUTTI_DEVICE void walk() {
     bool has_met = call_.synchronises == 0;
     tile_ = channel_;
@@ -304,7 +304,7 @@ class PlanWalk {
 
   TUTTI_DEVICE bool is_in_window(const Place& place) const { return by_windows_ && place.peer != rank_.rank; }
 
-  /// Where buffers of other ranks begin is known only after the meeting: an address is an offset until then.
+  /// Where buffers of other ranks begin is known only once ranks have synchronised: an address is an offset until then.
   TUTTI_DEVICE void place_in_window(Operands& o, int i, int sources, const Place& place) {
     if (!is_in_window(place)) return;
     const PeerBuffers& window = entry_barrier_.window(place.peer);

@@ -51,8 +51,8 @@ struct VirtualMemory::Created {
 
 /// Memory of a rank's GPU that all other ranks of its communicator have mapped since the start.
 ///
-/// Begins with what the start proves access by. Then follow the areas by which kernels meet (SyncMemory), zeroed but
-/// for their slots, and then room for copies of buffers that peers have not mapped yet, or cannot map.
+/// Begins with what the start proves access by. Then follow the areas by which kernels synchronise (SyncMemory), zeroed
+/// but for their slots, and then room for copies of buffers that peers have not mapped yet, or cannot map.
 struct PeerArena {
   static constexpr std::size_t area_offset = 8192;
 

@@ -17,7 +17,7 @@ namespace {
 
 /// Smaller groups are faster through the host, where they travel inline.
 constexpr std::size_t released_bytes_min = std::size_t{64} * 1024;
-/// Of kernels that meet, the same, where the ranks' offers and asking for allocations cost more than a copy. Not
+/// Of synchronising kernels, the same, where the ranks' offers and asking for allocations cost more than a copy. Not
 /// measured.
 constexpr std::size_t window_bytes_min = std::size_t{64} * 1024;
 

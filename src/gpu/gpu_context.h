@@ -92,7 +92,7 @@ struct GpuContext final : DeviceSide {
   GpuPlans plans;
 
   /// Launches the kernels of calls for which none waits for the host, if all ranks share this GPU and process
-  /// (LaunchGroup::is_single_launch), or the GPUs' kernels meet. Null: there are no such calls.
+  /// (LaunchGroup::is_single_launch), or the GPUs' kernels synchronise. Null: there are no such calls.
   std::shared_ptr<LaunchGroup> launch_group;
   /// By which paths calls on device memory may go.
   DeviceFacts facts;

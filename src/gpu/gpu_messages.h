@@ -1,4 +1,4 @@
-// Sends and receives on device memory that a kernel carries out, which meets the kernels of their peers.
+// Sends and receives on device memory that a kernel carries out, which synchronises with those of their peers.
 #pragma once
 
 #include <span>

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-/// How a rank carries out its last collectives, for its peers: by kernels that meet, or by the host. A kernel that
+/// How a rank carries out its last collectives, for its peers: by synchronising kernels, or by the host. A kernel that
 /// waits for a rank whose call goes through the host would wait for ever, and so would that call.
 ///
 /// In memory that all ranks share, zero at first. Written by the rank's own calls, one after another.

@@ -3,7 +3,7 @@
 // Mapping and unmapping wait for the driver, which an application's thread may hold while it waits for a stream that
 // waits for the proxy. So neither the thread that makes calls nor the proxy does it, but the driver thread: a thread
 // that nobody waits for. Buffers that are not mapped everywhere yet go through the arena, or through slots where
-// kernels meet.
+// kernels synchronise.
 #pragma once
 
 #include <atomic>
@@ -26,9 +26,9 @@ namespace tutti {
 /// The driver thread's task for one rank of a communicator.
 class PeerSharing final : public Task {
  public:
-  /// `arena` is needed if some rank is in another process and kernels do not meet. `meets`: they do, and find in a
-  /// table what is mapped. `members` must live until leave() has returned. The driver thread begins. Errors: system (no
-  /// thread), cuda.
+  /// `arena` is needed if some rank is in another process and kernels do not synchronise. `meets`: they do, and find in
+  /// a table what is mapped. `members` must live until leave() has returned. The driver thread begins. Errors: system
+  /// (no thread), cuda.
   static Result<std::shared_ptr<PeerSharing>> open(Process& process, const Membership& members,
                                                    std::shared_ptr<const cuda::PeerArena> arena, bool meets);
 
@@ -89,7 +89,7 @@ class PeerSharing final : public Task {
   std::atomic<bool> failed_ = false;
   const Rank rank_;
   const std::shared_ptr<const cuda::PeerArena> arena_;
-  const std::unique_ptr<cuda::WindowTable> windows_;  // null: kernels do not meet
+  const std::unique_ptr<cuda::WindowTable> windows_;  // null: kernels do not synchronise
   cuda::SharedBuffers shared_;
   cuda::MappedBuffers mapped_;
   std::atomic<cuda::Engine*> watched_ = nullptr;

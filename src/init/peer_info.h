@@ -24,7 +24,7 @@ namespace tutti {
 /// A rank's GPU, with a probe that the other ranks of its host test.
 struct GpuInfo {
   std::uint32_t gpu = 0;              ///< number of the GPU in its process, from 1; 0: none
-  std::uint32_t blocks = 0;           ///< that the rank may use for kernels that meet those of other ranks
+  std::uint32_t blocks = 0;           ///< that the rank may use for synchronising kernels
   std::uint32_t processors = 0;       ///< of the GPU
   std::uint32_t shared_by_mps = 0;    ///< 1: processes share it by MPS, not in turns
   cuda::DeviceUuid uuid{};            ///< all zero: unknown

@@ -32,7 +32,7 @@ class GpuProof {
 
   /// The arena, with those of all ranks that were reached; others may use it when all ranks have finished their tests.
   const std::shared_ptr<cuda::PeerArena>& arena() const { return arena_; }
-  /// The blocks that this rank may use for kernels that meet those of other ranks.
+  /// The blocks that this rank may use for synchronising kernels.
   const std::shared_ptr<BlockBudget::Share>& blocks() const { return blocks_; }
 
  private:
