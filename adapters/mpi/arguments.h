@@ -7,10 +7,13 @@
 
 namespace tutti::mpi {
 
-inline bool right(const Buffer& buffer) {
+inline bool right(const Buffer& buffer, int /*ranks*/ = 1) {
   return buffer.count >= 0 && buffer.type != MPI_DATATYPE_NULL;
 }
 bool right(const Buffers& buffers, int ranks);
+inline bool right(const Reduce& reduce, bool receives) {
+  return reduce.count >= 0 && reduce.type != MPI_DATATYPE_NULL && !(receives && reduce.recv == MPI_IN_PLACE);
+}
 
 /// Wrong arguments, of which MPI says what is wrong.
 inline Prepared refused() {
@@ -31,5 +34,8 @@ inline Piece piece_of(const Buffer& buffer, MPI_Count times = 1) {
 
 /// A piece for each of `ranks` ranks. Errors: MPI's, as a code.
 int take(Side& side, const Buffers& buffers, int ranks);
+
+/// Of the inputs of `blocks` ranks, `count` elements each; 0: this rank combines none.
+Combination combination_of(const Reduce& reduce, int blocks, std::size_t count, std::size_t element_bytes);
 
 }  // namespace tutti::mpi

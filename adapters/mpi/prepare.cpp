@@ -30,10 +30,6 @@ Prepared ready_for(Call& call, Kind kind, std::size_t block, bool packs_recv) {
   return ready(call, kind, one_size ? block : 0, packs_recv);
 }
 
-bool right(const Buffer& buffer, int /*ranks*/) {
-  return mpi::right(buffer);
-}
-
 int take(Side& side, const Buffer& buffer, int ranks) {
   return side.take(piece_of(buffer, ranks));
 }
@@ -56,7 +52,7 @@ Prepared with_own_block(Call& call, const RankInfo& place, Kind kind, bool has_a
                         const Buffer& own, Side& part) {
   const bool in_place = has_all && own.in_place();
   if (own.in_place() != in_place || (has_all && all.in_place())) return misplaced();
-  if ((!in_place && !mpi::right(own)) || (has_all && !right(all, place.ranks))) return refused();
+  if ((!in_place && !right(own)) || (has_all && !right(all, place.ranks))) return refused();
   if (has_all)
     if (const int code = take(whole, all, place.ranks); code != MPI_SUCCESS) return failed(code);
   if (in_place) {
@@ -68,7 +64,23 @@ Prepared with_own_block(Call& call, const RankInfo& place, Kind kind, bool has_a
 }
 
 template <class All>
+Prepared with_root(Call& call, const RankInfo& place, Kind kind, const All& all, Side& whole, const Buffer& own,
+                   Side& part, int root) {
+  if (place.between()) return between::with_root(call, place, all, whole, own, part, root);
+  if (!is_rank(root, place)) return refused();
+  call.root = root;
+  return with_own_block(call, place, kind, place.rank == root, all, whole, own, part);
+}
+
+template <class All>
+Prepared all_gather(Call& call, const RankInfo& place, Kind kind, const Buffer& send, const All& recv) {
+  if (place.between()) return between::all_gather(call, place, send, recv);
+  return with_own_block(call, place, kind, /*has_all=*/true, recv, call.recv, send, call.send);
+}
+
+template <class All>
 Prepared all_to_all(Call& call, const RankInfo& place, Kind kind, const All& send, const All& recv) {
+  if (place.between()) return between::all_to_all(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
@@ -125,50 +137,34 @@ Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, in
 }
 
 Prepared prepare_gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
-  if (place.between()) return between::gather(call, place, send, recv, root);
-  if (!is_rank(root, place)) return refused();
-  call.root = root;
-  return with_own_block(call, place, Kind::gather, place.rank == root, recv, call.recv, send, call.send);
+  return with_root(call, place, Kind::gather, recv, call.recv, send, call.send, root);
 }
 
 Prepared prepare_scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
-  if (place.between()) return between::scatter(call, place, send, recv, root);
-  if (!is_rank(root, place)) return refused();
-  call.root = root;
-  return with_own_block(call, place, Kind::scatter, place.rank == root, send, call.send, recv, call.recv);
+  return with_root(call, place, Kind::scatter, send, call.send, recv, call.recv, root);
 }
 
 Prepared prepare_allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
-  if (place.between()) return between::allgather(call, place, send, recv);
-  return with_own_block(call, place, Kind::all_gather, /*has_all=*/true, recv, call.recv, send, call.send);
+  return all_gather(call, place, Kind::all_gather, send, recv);
 }
 
 Prepared prepare_alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
-  if (place.between()) return between::alltoall(call, place, send, recv);
   return all_to_all(call, place, Kind::all_to_all, send, recv);
 }
 
 Prepared prepare_gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root) {
-  if (place.between()) return between::gatherv(call, place, send, recv, root);
-  if (!is_rank(root, place)) return refused();
-  call.root = root;
-  return with_own_block(call, place, Kind::gather_v, place.rank == root, recv, call.recv, send, call.send);
+  return with_root(call, place, Kind::gather_v, recv, call.recv, send, call.send, root);
 }
 
 Prepared prepare_scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root) {
-  if (place.between()) return between::scatterv(call, place, send, recv, root);
-  if (!is_rank(root, place)) return refused();
-  call.root = root;
-  return with_own_block(call, place, Kind::scatter_v, place.rank == root, send, call.send, recv, call.recv);
+  return with_root(call, place, Kind::scatter_v, send, call.send, recv, call.recv, root);
 }
 
 Prepared prepare_allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv) {
-  if (place.between()) return between::allgatherv(call, place, send, recv);
-  return with_own_block(call, place, Kind::all_gather_v, /*has_all=*/true, recv, call.recv, send, call.send);
+  return all_gather(call, place, Kind::all_gather_v, send, recv);
 }
 
 Prepared prepare_alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv) {
-  if (place.between()) return between::alltoallv(call, place, send, recv);
   return all_to_all(call, place, Kind::all_to_all_v, send, recv);
 }
 

@@ -1,5 +1,7 @@
 #include "adapters/mpi/prepare_between.h"
 
+#include <optional>
+
 #include "adapters/mpi/arguments.h"
 #include "adapters/mpi/reduction.h"
 
@@ -46,7 +48,7 @@ int take_each(Side& side, const RankInfo& place, const Buffers& buffers) {
 }
 
 /// A buffer that is divided among the ranks of the other group.
-int take_divided(Side& side, const RankInfo& place, const Buffer& buffer) {
+int take_each(Side& side, const RankInfo& place, const Buffer& buffer) {
   if (const int code = side.take(piece_of(buffer, place.remote)); code != MPI_SUCCESS) return code;
   const std::size_t block = side.bytes / static_cast<std::size_t>(place.remote);
   with_each(side, place, block, block);
@@ -76,8 +78,16 @@ Prepared exchange(Call& call, const RankInfo& place, int code) {
   return {.code = code, .alone = code != MPI_SUCCESS};
 }
 
-bool right(const Reduce& reduce) {
-  return reduce.count >= 0 && reduce.type != MPI_DATATYPE_NULL;
+/// What is wrong with the data of a call with a root.
+std::optional<Prepared> fault_of(const Buffer& buffer, const RankInfo& /*place*/) {
+  if (!right(buffer)) return refused();
+  if (buffer.in_place()) return misplaced();
+  return std::nullopt;
+}
+std::optional<Prepared> fault_of(const Buffers& buffers, const RankInfo& place) {
+  if (buffers.in_place()) return misplaced();
+  if (!right(buffers, place.remote)) return refused();
+  return std::nullopt;
 }
 
 /// The inputs of the other group come here, to be combined.
@@ -86,12 +96,7 @@ void combine_theirs(Call& call, const RankInfo& place, const Reduce& reduce, std
   const std::size_t block = count * element_bytes;
   call.recv.set_own(block * static_cast<std::size_t>(place.remote));
   with_each(call.recv, place, block, block);
-  call.combination = {.result = static_cast<std::byte*>(reduce.recv),
-                      .blocks = place.remote,
-                      .block_bytes = block,
-                      .count = count,
-                      .type = reduce.type,
-                      .op = reduce.op};
+  call.combination = combination_of(reduce, place.remote, count, element_bytes);
 }
 
 /// By what both groups know.
@@ -103,79 +108,47 @@ Reduction moved(const RankInfo& place, const Reduce& reduce) {
 
 Prepared bcast(Call& call, const RankInfo& place, const Buffer& data, int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
-  if (!tutti::mpi::right(data) || !is_root(root, place)) return refused();
-  if (data.in_place()) return misplaced();
+  if (!is_root(root, place)) return refused();
+  if (const auto fault = fault_of(data, place)) return *fault;
   if (root == MPI_ROOT) return exchange(call, place, take_for_each(call.send, place, data));
   return exchange(call, place, take_for_one(call.recv, place, data, root));
 }
 
-Prepared gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
-  if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
-  const Buffer& mine = root == MPI_ROOT ? recv : send;
-  if (!tutti::mpi::right(mine) || !is_root(root, place)) return refused();
-  if (mine.in_place()) return misplaced();
-  if (root == MPI_ROOT) return exchange(call, place, take_divided(call.recv, place, recv));
-  return exchange(call, place, take_for_one(call.send, place, send, root));
-}
-
-Prepared scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
-  if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
-  const Buffer& mine = root == MPI_ROOT ? send : recv;
-  if (!tutti::mpi::right(mine) || !is_root(root, place)) return refused();
-  if (mine.in_place()) return misplaced();
-  if (root == MPI_ROOT) return exchange(call, place, take_divided(call.send, place, send));
-  return exchange(call, place, take_for_one(call.recv, place, recv, root));
-}
-
-Prepared allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
-  if (send.in_place() || recv.in_place()) return misplaced();
-  if (!tutti::mpi::right(send) || !tutti::mpi::right(recv)) return refused();
-  const int code = take_for_each(call.send, place, send);
-  return exchange(call, place, code != MPI_SUCCESS ? code : take_divided(call.recv, place, recv));
-}
-
-Prepared alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
-  if (send.in_place() || recv.in_place()) return misplaced();
-  if (!tutti::mpi::right(send) || !tutti::mpi::right(recv)) return refused();
-  const int code = take_divided(call.send, place, send);
-  return exchange(call, place, code != MPI_SUCCESS ? code : take_divided(call.recv, place, recv));
-}
-
-Prepared gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root) {
+template <class All>
+Prepared with_root(Call& call, const RankInfo& place, const All& all, Side& whole, const Buffer& own, Side& part,
+                   int root) {
   if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
   if (!is_root(root, place)) return refused();
-  if (root != MPI_ROOT) return gather(call, place, send, {}, root);
-  if (recv.in_place()) return misplaced();
-  if (!tutti::mpi::right(recv, place.remote)) return refused();
-  return exchange(call, place, take_each(call.recv, place, recv));
+  if (const auto fault = root == MPI_ROOT ? fault_of(all, place) : fault_of(own, place)) return *fault;
+  if (root == MPI_ROOT) return exchange(call, place, take_each(whole, place, all));
+  return exchange(call, place, take_for_one(part, place, own, root));
 }
+template Prepared with_root(Call&, const RankInfo&, const Buffer&, Side&, const Buffer&, Side&, int);
+template Prepared with_root(Call&, const RankInfo&, const Buffers&, Side&, const Buffer&, Side&, int);
 
-Prepared scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root) {
-  if (root == MPI_PROC_NULL) return exchange(call, place, MPI_SUCCESS);
-  if (!is_root(root, place)) return refused();
-  if (root != MPI_ROOT) return scatter(call, place, {}, recv, root);
-  if (send.in_place()) return misplaced();
-  if (!tutti::mpi::right(send, place.remote)) return refused();
-  return exchange(call, place, take_each(call.send, place, send));
-}
-
-Prepared allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv) {
+template <class All>
+Prepared all_gather(Call& call, const RankInfo& place, const Buffer& send, const All& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
-  if (!tutti::mpi::right(send) || !tutti::mpi::right(recv, place.remote)) return refused();
+  if (!right(send) || !right(recv, place.remote)) return refused();
   const int code = take_for_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_each(call.recv, place, recv));
 }
+template Prepared all_gather(Call&, const RankInfo&, const Buffer&, const Buffer&);
+template Prepared all_gather(Call&, const RankInfo&, const Buffer&, const Buffers&);
 
-Prepared alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv) {
+template <class All>
+Prepared all_to_all(Call& call, const RankInfo& place, const All& send, const All& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
-  if (!tutti::mpi::right(send, place.remote) || !tutti::mpi::right(recv, place.remote)) return refused();
+  if (!right(send, place.remote) || !right(recv, place.remote)) return refused();
   const int code = take_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_each(call.recv, place, recv));
 }
+template Prepared all_to_all(Call&, const RankInfo&, const Buffer&, const Buffer&);
+template Prepared all_to_all(Call&, const RankInfo&, const Buffers&, const Buffers&);
 
 Prepared allreduce(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (reduce.in_place() || reduce.recv == MPI_IN_PLACE) return misplaced();
-  if (!right(reduce)) return refused();
+  if (!right(reduce, /*receives=*/false)) return refused();
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   const Reduction how = moved(place, reduce);
   if (!served(how.outcome)) return {.outcome = how.outcome};
@@ -191,7 +164,7 @@ Prepared reduce(Call& call, const RankInfo& place, const Reduce& reduce, int roo
   Prepared prepared;
   if (root == MPI_PROC_NULL) {
     prepared = exchange(call, place, MPI_SUCCESS);
-  } else if (!right(reduce) || reduce.in_place() || !is_root(root, place)) {
+  } else if (!right(reduce, /*receives=*/false) || reduce.in_place() || !is_root(root, place)) {
     prepared = refused();
   } else if (const Reduction how = moved(place, reduce); !served(how.outcome)) {
     prepared.outcome = how.outcome;

@@ -7,14 +7,15 @@
 namespace tutti::mpi::between {
 
 Prepared bcast(Call& call, const RankInfo& place, const Buffer& data, int root);
-Prepared gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
-Prepared scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
-Prepared allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
-Prepared alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
-Prepared gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root);
-Prepared scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root);
-Prepared allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv);
-Prepared alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv);
+/// Gathers and scatters: the root has `all`, its side `whole`; ranks of the other group have one block, `own`. `All`:
+/// Buffer or Buffers.
+template <class All>
+Prepared with_root(Call& call, const RankInfo& place, const All& all, Side& whole, const Buffer& own, Side& part,
+                   int root);
+template <class All>
+Prepared all_gather(Call& call, const RankInfo& place, const Buffer& send, const All& recv);
+template <class All>
+Prepared all_to_all(Call& call, const RankInfo& place, const All& send, const All& recv);
 Prepared allreduce(Call& call, const RankInfo& place, const Reduce& reduce);
 Prepared reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root);
 

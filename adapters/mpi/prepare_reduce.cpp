@@ -1,5 +1,5 @@
 // Reductions: by tutti's operators, or moved to where MPI combines them.
-
+#include "adapters/mpi/arguments.h"
 #include "adapters/mpi/prepare.h"
 #include "adapters/mpi/prepare_between.h"
 #include "adapters/mpi/reduction.h"
@@ -7,45 +7,29 @@
 namespace tutti::mpi {
 namespace {
 
-bool right(const Reduce& reduce, bool receives = true) {
-  return reduce.count >= 0 && reduce.type != MPI_DATATYPE_NULL && !(receives && reduce.recv == MPI_IN_PLACE);
-}
-
 const void* input_of(const Reduce& reduce) {
   return reduce.in_place() ? reduce.recv : reduce.send;
 }
 
 Prepared in_bytes_alone(Call& call, const Reduce& reduce, bool moves) {
-  if (reduce.op == MPI_OP_NULL) return {.outcome = Outcome::arguments};
+  if (reduce.op == MPI_OP_NULL) return refused();
   if (!moves || reduce.in_place()) return {};
-  const auto side = [&](const void* at) {
-    return Piece{.at = static_cast<std::byte*>(const_cast<void*>(at)), .count = reduce.count, .type = reduce.type};
-  };
-  if (const int code = call.send.take(side(reduce.send)); code != MPI_SUCCESS) return {.code = code};
-  if (const int code = call.recv.take(side(reduce.recv)); code != MPI_SUCCESS) return {.code = code};
+  const auto side = [&](const void* at) { return piece_of({at, reduce.count, reduce.type}); };
+  if (const int code = call.send.take(side(reduce.send)); code != MPI_SUCCESS) return failed(code);
+  if (const int code = call.recv.take(side(reduce.recv)); code != MPI_SUCCESS) return failed(code);
   return {.code = call.send.pack()};
 }
 
-/// The inputs of `blocks` ranks are moved here; 0: this rank combines none.
-void combine_here(Call& call, const Reduce& reduce, const Reduction& how, int blocks, std::size_t count) {
-  call.combination = {.result = static_cast<std::byte*>(reduce.recv),
-                      .blocks = blocks,
-                      .block_bytes = count * how.bytes,
-                      .count = count,
-                      .type = reduce.type,
-                      .op = reduce.op};
-}
-
-/// All ranks get all inputs, or the root does.
+/// All ranks get all inputs, or the root does, or each rank those of its block.
 Prepared gathered(Call& call, const RankInfo& place, const Reduce& reduce, const Reduction& how, Kind kind,
                   int blocks) {
   const auto count = static_cast<std::size_t>(reduce.count);
   call.kind = kind;
   call.count = count * how.bytes;
-  call.send.set(input_of(reduce), call.count);
-  if (kind == Kind::all_gather || place.rank == call.root)
-    call.recv.set_own(call.count * static_cast<std::size_t>(place.ranks));
-  combine_here(call, reduce, how, blocks, count);
+  const std::size_t all = call.count * static_cast<std::size_t>(place.ranks);
+  call.send.set(input_of(reduce), kind == Kind::all_to_all ? all : call.count);
+  if (kind != Kind::gather || place.rank == call.root) call.recv.set_own(all);
+  call.combination = combination_of(reduce, blocks, count, how.bytes);
   return {};
 }
 
@@ -75,9 +59,18 @@ Prepared with_one_count(Call& call, const RankInfo& place, const Reduce& reduce,
 
 }  // namespace
 
+Combination combination_of(const Reduce& reduce, int blocks, std::size_t count, std::size_t element_bytes) {
+  return {.result = static_cast<std::byte*>(reduce.recv),
+          .blocks = blocks,
+          .block_bytes = count * element_bytes,
+          .count = count,
+          .type = reduce.type,
+          .op = reduce.op};
+}
+
 Prepared prepare_allreduce(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (place.between()) return between::allreduce(call, place, reduce);
-  if (!right(reduce)) return {.outcome = Outcome::arguments};
+  if (!right(reduce, /*receives=*/true)) return refused();
   return with_one_count(call, place, reduce, Kind::all_reduce, Kind::all_gather, place.ranks, /*has_result=*/true,
                         /*copies_alone=*/true);
 }
@@ -85,8 +78,8 @@ Prepared prepare_allreduce(Call& call, const RankInfo& place, const Reduce& redu
 Prepared prepare_reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root) {
   if (place.between()) return between::reduce(call, place, reduce, root);
   const bool is_root = place.rank == root;
-  if (!right(reduce, is_root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
-  if (reduce.in_place() && !is_root) return {.outcome = Outcome::arguments};
+  if (!right(reduce, is_root) || root < 0 || root >= place.ranks) return refused();
+  if (reduce.in_place() && !is_root) return refused();
   call.root = root;
   return with_one_count(call, place, reduce, Kind::reduce, Kind::gather, is_root ? place.ranks : 0,
                         /*has_result=*/is_root, /*copies_alone=*/true);
@@ -94,35 +87,19 @@ Prepared prepare_reduce(Call& call, const RankInfo& place, const Reduce& reduce,
 
 Prepared prepare_reduce_scatter_block(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
-  if (!right(reduce)) return {.outcome = Outcome::arguments};
-  if (reduce.count == 0) return {.outcome = Outcome::nothing};
-  if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
-  const auto count = static_cast<std::size_t>(reduce.count);
-  const auto ranks = static_cast<std::size_t>(place.ranks);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
-  if (!served(how.outcome)) return {.outcome = how.outcome};
-  if (how.gathered) {
-    call.kind = Kind::all_to_all;
-    call.count = count * how.bytes;
-    call.send.set(input_of(reduce), call.count * ranks);
-    call.recv.set_own(call.count * ranks);
-    combine_here(call, reduce, how, place.ranks, count);
-    return {};
-  }
-  reduced(call, Kind::reduce_scatter, count, how);
-  call.send.set(input_of(reduce), count * ranks * how.bytes);
-  call.recv.base = static_cast<std::byte*>(reduce.recv);
-  return {};
+  if (!right(reduce, /*receives=*/true)) return refused();
+  return with_one_count(call, place, reduce, Kind::reduce_scatter, Kind::all_to_all, place.ranks, /*has_result=*/true,
+                        /*copies_alone=*/true);
 }
 
 Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce& reduce,
                                 const Array<MPI_Count>& counts) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
-  if (!counts || !right(reduce)) return {.outcome = Outcome::arguments};
+  if (!counts || !right(reduce, /*receives=*/true)) return refused();
   const auto ranks = static_cast<std::size_t>(place.ranks);
   std::size_t all = 0;
   for (std::size_t i = 0; i < ranks; ++i) {
-    if (counts[static_cast<int>(i)] < 0) return {.outcome = Outcome::arguments};
+    if (counts[static_cast<int>(i)] < 0) return refused();
     all += static_cast<std::size_t>(counts[static_cast<int>(i)]);
   }
   if (all == 0) return {.outcome = Outcome::nothing};
@@ -148,7 +125,7 @@ Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce&
       call.recv.counts.push_back(own * how.bytes);
       call.recv.displacements.push_back(i * own * how.bytes);
     }
-    combine_here(call, reduce, how, place.ranks, own);
+    call.combination = combination_of(reduce, place.ranks, own, how.bytes);
     return {};
   }
   reduced(call, Kind::reduce_scatter_v, own, how);
@@ -159,7 +136,7 @@ Prepared prepare_reduce_scatter(Call& call, const RankInfo& place, const Reduce&
 
 Prepared prepare_scan(Call& call, const RankInfo& place, const Reduce& reduce, bool exclusive) {
   if (place.between()) return {.outcome = Outcome::intercommunicator};
-  if (!right(reduce)) return {.outcome = Outcome::arguments};
+  if (!right(reduce, /*receives=*/true)) return refused();
   const int blocks = exclusive ? place.rank : place.rank + 1;
   return with_one_count(call, place, reduce, exclusive ? Kind::ex_scan : Kind::scan, Kind::all_gather, blocks,
                         /*has_result=*/blocks > 0, /*copies_alone=*/!exclusive);
