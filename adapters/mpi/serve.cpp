@@ -13,6 +13,25 @@ int give_up(Interposer& interposer, Communicator& communicator, int code) {
   return communicator.tell(code);
 }
 
+int settle(Interposer& interposer, Communicator& communicator, const Prepared& prepared, Outcome& outcome) {
+  if (prepared.alone) return give_up(interposer, communicator, prepared.code);
+  if (prepared.code != MPI_SUCCESS) return communicator.tell(prepared.code);
+  if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
+  if ((outcome == Outcome::tutti || prepared.agrees) && !communicator.started()) {
+    if (const int code = communicator.start(interposer.progress(), interposer.lines()); code != MPI_SUCCESS)
+      return code;
+    if (!communicator.started()) outcome = communicator.outcome();
+  }
+  if (!prepared.agrees || !communicator.started()) return MPI_SUCCESS;
+  // All ranks do what this rank can, unless another one cannot.
+  const int mine = served(outcome) ? 0 : static_cast<int>(outcome);
+  int most = 0;
+  const tuttiResult_t result = tuttiAllReduce(&mine, &most, 1, tuttiInt32, tuttiMax, communicator.comm(), nullptr);
+  if (result != tuttiSuccess) return communicator.tell(communicator.code_of(result, interposer.error_class()));
+  if (most != 0) outcome = static_cast<Outcome>(most);
+  return MPI_SUCCESS;
+}
+
 int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
   if (communicator.outcome() == Outcome::one_rank) {
     call.run_alone();
@@ -21,16 +40,6 @@ int run_blocking(Interposer& interposer, Communicator& communicator, Call& call)
   }
   const int code = call.finish();
   return code == MPI_SUCCESS ? code : communicator.tell(code);
-}
-
-int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome) {
-  const int mine = served(outcome) ? 0 : static_cast<int>(outcome);
-  int most = 0;
-  if (const tuttiResult_t result = tuttiAllReduce(&mine, &most, 1, tuttiInt32, tuttiMax, communicator.comm(), nullptr);
-      result != tuttiSuccess)
-    return communicator.tell(communicator.code_of(result, interposer.error_class()));
-  if (most != 0) outcome = static_cast<Outcome>(most);
-  return MPI_SUCCESS;
 }
 
 int start_call(Interposer& interposer, Communicator& communicator, std::unique_ptr<PendingCall> pending,

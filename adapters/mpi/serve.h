@@ -11,13 +11,13 @@
 
 namespace tutti::mpi {
 
+/// What became of a call that was prepared; starts tutti where that is still to be done. Errors: MPI's, as a code.
+int settle(Interposer& interposer, Communicator& communicator, const Prepared& prepared, Outcome& outcome);
 /// The rest of a blocking call that tutti serves. Errors: MPI's, as a code.
 int run_blocking(Interposer& interposer, Communicator& communicator, Call& call);
 /// The rest of a non-blocking call. Errors: MPI's, as a code.
 int start_call(Interposer& interposer, Communicator& communicator, std::unique_ptr<PendingCall> pending,
                MPI_Request* request);
-/// What all ranks do: what this rank can, unless another one cannot. Errors: MPI's, as a code.
-int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome);
 /// This rank cannot make the call that the others make, and they shall not wait for it. Returns `code`.
 int give_up(Interposer& interposer, Communicator& communicator, int code);
 
@@ -30,28 +30,17 @@ int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
   if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return communicator->tell(code);
   Outcome outcome = communicator->outcome();
   try {
-    if (served(outcome)) {
-      Call call;
-      const Prepared prepared = prepare(call, communicator->place());
-      if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
-      if (prepared.code != MPI_SUCCESS) return communicator->tell(prepared.code);
-      if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
-      if ((outcome == Outcome::tutti || prepared.agrees) && !communicator->started()) {
-        if (const int code = communicator->start(interposer->progress(), interposer->lines()); code != MPI_SUCCESS)
-          return code;
-        if (!communicator->started()) outcome = communicator->outcome();
-      }
-      if (prepared.agrees && communicator->started())
-        if (const int code = agree(*interposer, *communicator, outcome); code != MPI_SUCCESS) return code;
-      interposer->statistics().count(function, true, outcome);
-      if (outcome == Outcome::nothing) return MPI_SUCCESS;
-      if (served(outcome)) return run_blocking(*interposer, *communicator, call);
-      return by_mpi();
-    }
+    Call call;
+    if (served(outcome))
+      if (const int code = settle(*interposer, *communicator, prepare(call, communicator->place()), outcome);
+          code != MPI_SUCCESS)
+        return code;
+    interposer->statistics().count(function, true, outcome);
+    if (outcome == Outcome::nothing) return MPI_SUCCESS;
+    if (served(outcome)) return run_blocking(*interposer, *communicator, call);
   } catch (const std::bad_alloc&) {
     return give_up(*interposer, *communicator, MPI_ERR_NO_MEM);
   }
-  interposer->statistics().count(function, true, outcome);
   return by_mpi();
 }
 
@@ -69,9 +58,7 @@ int serve_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&
     if (served(outcome)) {
       auto pending = std::make_unique<PendingCall>(*communicator, interposer->error_class());
       const Prepared prepared = prepare(pending->call, communicator->place());
-      if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
-      if (prepared.code != MPI_SUCCESS) return communicator->tell(prepared.code);
-      if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
+      if (const int code = settle(*interposer, *communicator, prepared, outcome); code != MPI_SUCCESS) return code;
       // The program may free its operator before the call has ended.
       const Combination& left = pending->call.combination;
       if (left.op != MPI_OP_NULL && !is_predefined(left.op)) outcome = Outcome::operation;
