@@ -219,13 +219,6 @@ MPI_Comm& quiet_comm() {
   return comm;
 }
 
-int check_type(MPI_Datatype type) {
-  if (element_of(type) != nullptr) return MPI_SUCCESS;
-  // Functions that ask about types have no communicator, so MPI_COMM_WORLD would hear of their errors.
-  const char unread = 0;
-  return PMPI_Send(&unread, 1, type, MPI_PROC_NULL, 0, quiet_comm());
-}
-
 int facts_of(MPI_Datatype type, TypeFacts& facts) {
   if (const Element* const known = element_of(type); known != nullptr && known->kind != TypeKind::pair) {
     facts = {.size = known->size, .extent = static_cast<std::ptrdiff_t>(known->size), .dense = true};
@@ -238,6 +231,14 @@ int facts_of(MPI_Datatype type, TypeFacts& facts) {
   facts.extent = extent;
   facts.dense = lower == 0 && is_dense(type, facts.size, extent);
   return MPI_SUCCESS;
+}
+
+int check_type(MPI_Datatype type, TypeFacts& facts) {
+  // Functions that ask about types have no communicator, so MPI_COMM_WORLD would hear of their errors.
+  const char unread = 0;
+  const int code =
+      element_of(type) != nullptr ? MPI_SUCCESS : PMPI_Send(&unread, 1, type, MPI_PROC_NULL, 0, quiet_comm());
+  return code != MPI_SUCCESS ? code : facts_of(type, facts);
 }
 
 }  // namespace tutti::mpi

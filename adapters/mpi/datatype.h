@@ -34,8 +34,8 @@ struct TypeFacts {
 /// A communicator of this process alone that returns errors: for functions whose errors another one has to hear of.
 MPI_Comm& quiet_comm();
 
-/// Whether a program may communicate by `type`. Errors: MPI's, as a code; no handler has been called.
-int check_type(MPI_Datatype type);
+/// The facts of a type by which a program may communicate. Errors: MPI's, as a code; no handler has been called.
+int check_type(MPI_Datatype type, TypeFacts& facts);
 
 /// `type` has been checked, or is a part of such a one. Errors: MPI's, as a code.
 int facts_of(MPI_Datatype type, TypeFacts& facts);

@@ -109,10 +109,8 @@ bool right(const Buffers& buffers, int ranks) {
 int take(Side& side, const Buffers& buffers, int ranks) {
   std::vector<Piece> pieces(static_cast<std::size_t>(ranks));
   TypeFacts facts;
-  if (buffers.types == nullptr) {
-    if (const int code = check_type(buffers.type); code != MPI_SUCCESS) return code;
-    if (const int code = facts_of(buffers.type, facts); code != MPI_SUCCESS) return code;
-  }
+  if (buffers.types == nullptr)
+    if (const int code = check_type(buffers.type, facts); code != MPI_SUCCESS) return code;
   auto* const start = static_cast<std::byte*>(const_cast<void*>(buffers.at));
   for (int rank = 0; rank < ranks; ++rank) {
     const std::ptrdiff_t step = buffers.types != nullptr ? 1 : facts.extent;

@@ -63,7 +63,7 @@ Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int rank
     return {.type = element->type, .op = *same_operator(op), .bytes = element->size};
   }
   TypeFacts facts;
-  if (check_type(type) != MPI_SUCCESS || facts_of(type, facts) != MPI_SUCCESS) return refused(Outcome::arguments);
+  if (check_type(type, facts) != MPI_SUCCESS) return refused(Outcome::arguments);
   // A predefined pair may have gaps, and is moved with them.
   const bool movable = facts.dense || (element != nullptr && element->kind == TypeKind::pair);
   if (!movable) return refused(Outcome::type);

@@ -20,21 +20,24 @@ constexpr auto mpi_pack = &PMPI_Pack;
 constexpr auto mpi_unpack = &PMPI_Unpack;
 #endif
 
-/// Calls move(address, elements, packed, bytes) for parts that an int can count. Adds to `packed`.
+/// Calls move(piece, address, elements, packed, bytes) for parts that an int can count. They are `packed` one behind
+/// the other.
 template <class Move>
-int in_parts(const Piece& piece, std::byte*& packed, Move&& move) {
-  TypeFacts facts;
-  if (const int code = facts_of(piece.type, facts); code != MPI_SUCCESS) return code;
-  if (facts.size == 0) return MPI_SUCCESS;
-  if (!std::in_range<Bytes>(facts.size)) return MPI_ERR_COUNT;  // one element cannot be packed
-  const auto most = static_cast<MPI_Count>(std::max<std::size_t>(1, part_bytes / facts.size));
-  for (MPI_Count done = 0; done < piece.count; done += most) {
-    const MPI_Count now = std::min(most, piece.count - done);
-    const std::size_t bytes = static_cast<std::size_t>(now) * facts.size;
-    std::byte* const at = piece.at + done * facts.extent;
-    if (const int code = move(at, static_cast<int>(now), packed, static_cast<Bytes>(bytes)); code != MPI_SUCCESS)
-      return code;
-    packed += bytes;
+int in_parts(const std::vector<Piece>& pieces, std::byte* packed, Move&& move) {
+  for (const Piece& piece : pieces) {
+    TypeFacts facts;
+    if (const int code = facts_of(piece.type, facts); code != MPI_SUCCESS) return code;
+    if (facts.size == 0) continue;
+    if (!std::in_range<Bytes>(facts.size)) return MPI_ERR_COUNT;  // one element cannot be packed
+    const auto most = static_cast<MPI_Count>(std::max<std::size_t>(1, part_bytes / facts.size));
+    for (MPI_Count done = 0; done < piece.count; done += most) {
+      const MPI_Count now = std::min(most, piece.count - done);
+      const std::size_t bytes = static_cast<std::size_t>(now) * facts.size;
+      std::byte* const at = piece.at + done * facts.extent;
+      const int code = move(piece, at, static_cast<int>(now), packed, static_cast<Bytes>(bytes));
+      if (code != MPI_SUCCESS) return code;
+      packed += bytes;
+    }
   }
   return MPI_SUCCESS;
 }
@@ -84,8 +87,7 @@ int Side::keep_from_bottom() {
 
 int Side::take(const Piece& piece) {
   TypeFacts facts;
-  if (const int code = check_type(piece.type); code != MPI_SUCCESS) return code;
-  if (const int code = facts_of(piece.type, facts); code != MPI_SUCCESS) return code;
+  if (const int code = check_type(piece.type, facts); code != MPI_SUCCESS) return code;
   const std::size_t size = static_cast<std::size_t>(piece.count) * facts.size;
   if (facts.dense || size == 0) {
     set(piece.at, size);
@@ -102,8 +104,7 @@ int Side::take(const std::vector<Piece>& pieces) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].count == 0) continue;
     TypeFacts facts;
-    if (const int code = check_type(pieces[i].type); code != MPI_SUCCESS) return code;
-    if (const int code = facts_of(pieces[i].type, facts); code != MPI_SUCCESS) return code;
+    if (const int code = check_type(pieces[i].type, facts); code != MPI_SUCCESS) return code;
     counts[i] = static_cast<std::size_t>(pieces[i].count) * facts.size;
     displacements[i] = bytes;
     bytes += counts[i];
@@ -129,27 +130,17 @@ void Side::lay_out_in_place(const std::vector<Piece>& pieces) {
 }
 
 int Side::pack() {
-  std::byte* packed = base;
-  for (const Piece& piece : packed_) {
-    const auto move = [&piece](const std::byte* at, int count, std::byte* to, Bytes size) {
-      Bytes position = 0;
-      return mpi_pack(at, count, piece.type, to, size, &position, quiet_comm());
-    };
-    if (const int code = in_parts(piece, packed, move); code != MPI_SUCCESS) return code;
-  }
-  return MPI_SUCCESS;
+  return in_parts(packed_, base, [](const Piece& piece, const std::byte* at, int count, std::byte* to, Bytes size) {
+    Bytes position = 0;
+    return mpi_pack(at, count, piece.type, to, size, &position, quiet_comm());
+  });
 }
 
 int Side::unpack() {
-  std::byte* packed = base;
-  for (const Piece& piece : packed_) {
-    const auto move = [&piece](std::byte* at, int count, const std::byte* from, Bytes size) {
-      Bytes position = 0;
-      return mpi_unpack(from, size, &position, at, count, piece.type, quiet_comm());
-    };
-    if (const int code = in_parts(piece, packed, move); code != MPI_SUCCESS) return code;
-  }
-  return MPI_SUCCESS;
+  return in_parts(packed_, base, [](const Piece& piece, std::byte* at, int count, const std::byte* from, Bytes size) {
+    Bytes position = 0;
+    return mpi_unpack(from, size, &position, at, count, piece.type, quiet_comm());
+  });
 }
 
 }  // namespace tutti::mpi
