@@ -1,67 +1,61 @@
 #include "adapters/mpi/reduction.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 namespace tutti::mpi {
 namespace {
 
-/// Tutti's operator of the same name.
-std::optional<tuttiRedOp_t> same_operator(MPI_Op op) {
-  if (op == MPI_SUM) return tuttiSum;
-  if (op == MPI_MAX) return tuttiMax;
-  if (op == MPI_MIN) return tuttiMin;
-  if (op == MPI_PROD) return tuttiProd;
-  if (op == MPI_BAND) return tuttiBitAnd;
-  if (op == MPI_BOR) return tuttiBitOr;
-  if (op == MPI_BXOR) return tuttiBitXor;
-  if (op == MPI_LAND) return tuttiLogicalAnd;
-  if (op == MPI_LOR) return tuttiLogicalOr;
-  if (op == MPI_LXOR) return tuttiLogicalXor;
-  return std::nullopt;
-}
+/// One of MPI's own operators.
+struct Operator {
+  MPI_Op op;
+  bool (*applies)(TypeKind kind);
+  std::optional<tuttiRedOp_t> same = {};  ///< tutti's of that name
+};
 
-bool is_logical(MPI_Op op) {
-  return op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR;
-}
-
-bool is_bitwise(MPI_Op op) {
-  return op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR;
-}
-
-bool finds_place(MPI_Op op) {
-  return op == MPI_MINLOC || op == MPI_MAXLOC;
-}
-
-bool applies(MPI_Op op, TypeKind kind) {
+/// Null: not one of MPI's own.
+const Operator* operator_of(MPI_Op op) {
   using enum TypeKind;
-  if (is_bitwise(op)) return kind == integer || kind == byte;
-  if (is_logical(op)) return kind == integer || kind == logical;
-  if (finds_place(op)) return kind == pair;
-  if (op == MPI_MAX || op == MPI_MIN) return kind == integer || kind == floating;
-  return (op == MPI_SUM || op == MPI_PROD) && (kind == integer || kind == floating || kind == complex);
-}
-
-/// Whether tutti has the operator for a type to which it applies.
-bool is_tuttis(MPI_Op op, const Element& element) {
-  return same_operator(op) && element.type != tuttiNumTypes;
+  constexpr auto number = [](TypeKind kind) { return kind == integer || kind == floating || kind == complex; };
+  constexpr auto ordered = [](TypeKind kind) { return kind == integer || kind == floating; };
+  constexpr auto bits = [](TypeKind kind) { return kind == integer || kind == byte; };
+  constexpr auto truth = [](TypeKind kind) { return kind == integer || kind == logical; };
+  constexpr auto place = [](TypeKind kind) { return kind == pair; };
+  constexpr auto none = [](TypeKind) { return false; };
+  static const std::array<Operator, 14> all = {{{MPI_SUM, number, tuttiSum},
+                                                {MPI_MAX, ordered, tuttiMax},
+                                                {MPI_MIN, ordered, tuttiMin},
+                                                {MPI_PROD, number, tuttiProd},
+                                                {MPI_BAND, bits, tuttiBitAnd},
+                                                {MPI_BOR, bits, tuttiBitOr},
+                                                {MPI_BXOR, bits, tuttiBitXor},
+                                                {MPI_LAND, truth, tuttiLogicalAnd},
+                                                {MPI_LOR, truth, tuttiLogicalOr},
+                                                {MPI_LXOR, truth, tuttiLogicalXor},
+                                                {MPI_MINLOC, place},
+                                                {MPI_MAXLOC, place},
+                                                {MPI_REPLACE, none},
+                                                {MPI_NO_OP, none}}};
+  const auto* const found = std::ranges::find(all, op, &Operator::op);
+  return found == all.end() ? nullptr : found;
 }
 
 }  // namespace
 
 bool is_predefined(MPI_Op op) {
-  return same_operator(op) || finds_place(op) || op == MPI_REPLACE || op == MPI_NO_OP;
+  return operator_of(op) != nullptr;
 }
 
 Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int ranks, bool moves) {
   const auto refused = [](Outcome why) { return Reduction{.outcome = why}; };
   if (op == MPI_OP_NULL) return refused(Outcome::arguments);
   const Element* const element = element_of(type);
-  const bool predefined = is_predefined(op);
-  if (predefined && element == nullptr) return refused(Outcome::type);
-  if (predefined && !applies(op, element->kind)) return refused(Outcome::operation);
-  if (predefined && !moves && is_tuttis(op, *element)) {
-    return {.type = element->type, .op = *same_operator(op), .bytes = element->size};
-  }
+  const Operator* const own = operator_of(op);
+  if (own != nullptr && element == nullptr) return refused(Outcome::type);
+  if (own != nullptr && !own->applies(element->kind)) return refused(Outcome::operation);
+  if (own != nullptr && !moves && own->same && element->type != tuttiNumTypes)
+    return {.type = element->type, .op = *own->same, .bytes = element->size};
   TypeFacts facts;
   if (check_type(type, facts) != MPI_SUCCESS) return refused(Outcome::arguments);
   // A predefined pair may have gaps, and is moved with them.
