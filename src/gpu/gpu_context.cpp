@@ -101,13 +101,14 @@ class ReplayWatch final : public Task {
 
 }  // namespace
 
-Result<void> Staging::make(Process& process, const cuda::SharedGpu& gpu, const OpenPeers& open_peers) {
+Result<void> Staging::make(Process& process, const GpuContext& context) {
   if (proxy_) return {};
-  if (open_peers && !peers_) {
-    peers_ = TUTTI_TRY(open_peers());
+  if (context.facts.reach == DeviceReach::released && !peers_) {
+    peers_ = TUTTI_TRY(GpuPeers::open(process.gpus, context));
     peers_made_.store(peers_.get());
     if (aborted_.load()) peers_->abort();  // abort() may not have seen them
   }
+  const cuda::SharedGpu& gpu = context.gpu;
   if (!pool_) pool_ = TUTTI_TRY(BouncePool::open(process.gpus, process.memory.segments, gpu));
   const CpuMap::Device near = process.machine.cpu_map.device(gpu->driver().bus_id(gpu->ordinal()));
   pool_->lie_on(process.machine.places.memory_node(near.node));
@@ -149,13 +150,6 @@ std::string GpuContext::explain() const {
 
 GpuContext::~GpuContext() {
   if (sharing) sharing->leave();
-}
-
-Result<void> GpuContext::ready_to_stage(Process& process) {
-  Staging::OpenPeers open;
-  if (facts.reach == DeviceReach::released)
-    open = [&] { return GpuPeers::open(process.gpus, gpu, paths.rank(), neighbours->ranks(), audience, sharing); };
-  return staging.make(process, gpu, open);
 }
 
 bool GpuContext::idle() const {

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "comm/device_side.h"
@@ -27,6 +26,7 @@ class Communicator;
 class PeerSharing;
 class Process;
 class Stream;
+struct GpuContext;
 
 /// The plans of calls that kernels carry out, and what was chosen for them.
 struct GpuPlans {
@@ -50,11 +50,9 @@ struct GpuPlans {
 /// What calls need for which their streams wait for the host, made when the first one is.
 class Staging {
  public:
-  using OpenPeers = std::function<Result<std::shared_ptr<GpuPeers>>()>;
-
-  /// Makes what is missing. `open_peers`: null where no kernels access peers' memory. Errors: invalid_usage (streams of
-  /// this GPU cannot wait for memory), cuda, system.
-  Result<void> make(Process& process, const cuda::SharedGpu& gpu, const OpenPeers& open_peers);
+  /// Makes what is missing for the calls of `context`. Errors: invalid_usage (streams of this GPU cannot wait for
+  /// memory), cuda, system.
+  Result<void> make(Process& process, const GpuContext& context);
   /// Whether all that was queued has ended. Any thread.
   bool idle() const;
   /// Kernels end soon. Any thread.
@@ -103,9 +101,6 @@ struct GpuContext final : DeviceSide {
   // ---- Calls for which the stream waits for the host: by kernels that access peers' memory, and through the host ----
 
   Staging staging;
-  /// Makes what is still missing of it. Errors: as Staging::make.
-  Result<void> ready_to_stage(Process& process);
-
   std::shared_ptr<const void> waiting;  ///< if the context's streams wait for the host: see WaitingStreams
   cuda::Audience audience;              ///< who accesses this rank's memory
 

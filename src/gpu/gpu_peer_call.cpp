@@ -98,7 +98,7 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
   const cuda::SharedLocation& location = input ? theirs.input : theirs.output;
   std::byte* at = reinterpret_cast<std::byte*>(location.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process)
-    at = TUTTI_TRY(setup_.of->find(rank, location, bytes_of(rank, input)));
+    at = TUTTI_TRY(gpu_context(communicator_)->sharing->find(rank, location, bytes_of(rank, input)));
   if (input)
     buffers.input = at;
   else
@@ -138,7 +138,7 @@ std::int64_t GpuPeerCall::poll_set(std::vector<PollItem>&) const {
 }
 
 Result<void> GpuPeerCall::poll_peers() {
-  if (auto met = setup_.of->trouble()) return *std::move(met);
+  if (auto met = gpu_context(communicator_)->sharing->trouble()) return *std::move(met);
   if (state_ == State::begin || state_ == State::publish) return {};
   return check_descriptors(communicator_, sequence_, state_ == State::done);
 }

@@ -27,12 +27,20 @@ std::vector<PeerCallSetup::Kernel> kernels_of(const Plan& plan) {
 
 }  // namespace
 
-Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
-                                                 cuda::Audience audience, std::shared_ptr<PeerSharing> sharing) {
-  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks, std::move(audience), std::move(sharing)));
+GpuPeers::GpuPeers(GpuProcess& process, const GpuContext& context)
+    : process_(process),
+      gpu_(context.gpu),
+      rank_(context.paths.rank()),
+      ranks_(context.neighbours->ranks()),
+      audience_(context.audience),
+      sharing_(context.sharing) {}
+
+Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const GpuContext& context) {
+  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, context));
+  const cuda::SharedGpu& gpu = context.gpu;
   auto kernels = TUTTI_TRY(process.kernels(gpu));
-  cuda::EngineShape shape{.ranks = ranks,
-                          .local = {rank},
+  cuda::EngineShape shape{.ranks = peers->ranks_,
+                          .local = {peers->rank_},
                           .channels_max = process.settings.channels_max,
                           .specialised = false,
                           .frees_late = true};

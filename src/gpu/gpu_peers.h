@@ -24,6 +24,7 @@ namespace tutti {
 class Communicator;
 
 class GpuPeers;
+struct GpuContext;
 
 /// One call, as its caller prepared it.
 struct PeerCallSetup {
@@ -61,9 +62,8 @@ struct PeerCallSetup {
 
 class GpuPeers {
  public:
-  /// Errors: as cuda::Engine::open.
-  static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
-                                                cuda::Audience audience, std::shared_ptr<PeerSharing> sharing);
+  /// Of a rank with a PeerSharing. Errors: as cuda::Engine::open.
+  static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const GpuContext& context);
   /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~GpuPeers();
   GpuPeers(const GpuPeers&) = delete;
@@ -85,15 +85,6 @@ class GpuPeers {
   Result<void> take_turn(cuda::Stream stream) const { return gpu_->follow(stream, ended_.get()); }
   Result<void> end_turn(cuda::Stream stream) const { return gpu_->record(ended_.get(), stream); }
 
-  // ---- For the proxy ----
-
-  /// The buffer of `bytes` that `rank`, of another process, has named. Errors: remote.
-  Result<std::byte*> find(Rank rank, const cuda::SharedLocation& location, std::size_t bytes) const {
-    return sharing_->find(rank, location, bytes);
-  }
-  /// What the driver thread met, such as the error of a kernel.
-  std::optional<Error> trouble() const { return sharing_->trouble(); }
-
   // ---- Any thread ----
 
   /// Makes kernels that begin from now on do nothing.
@@ -104,14 +95,7 @@ class GpuPeers {
  private:
   enum Scratch { input_buffer, output_buffer, plan_scratch, buffer_count };
 
-  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks, cuda::Audience audience,
-           std::shared_ptr<PeerSharing> sharing)
-      : process_(process),
-        gpu_(gpu),
-        rank_(rank),
-        ranks_(ranks),
-        audience_(std::move(audience)),
-        sharing_(std::move(sharing)) {}
+  GpuPeers(GpuProcess& process, const GpuContext& context);
   Result<std::byte*> buffer(Scratch which, std::size_t bytes);
   Result<bool> show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);
   Result<bool> show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);

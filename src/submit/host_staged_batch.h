@@ -18,7 +18,7 @@ class Stream;
 /// queued behind the wait.
 class HostStagedBatch final : public Operation {
  public:
-  /// The communicator must have a GPU and be ready for such calls: see GpuContext::ready_to_stage.
+  /// The communicator must have a GPU and be ready for such calls: see Staging::make.
   explicit HostStagedBatch(std::shared_ptr<Communicator> communicator);
   ~HostStagedBatch() override;
 

@@ -73,7 +73,8 @@ Result<void> prepare(Communicator& communicator, R& request) {
     if (auto lost = communicator.first_error()) communicator.fail(*std::move(lost));
   if (communicator.failed()) return communicator.report_failure();
   if (!request.route.queued()) return {};
-  TUTTI_TRY(gpu_context(communicator)->ready_to_stage(communicator.process()));
+  GpuContext& context = *gpu_context(communicator);
+  TUTTI_TRY(context.staging.make(communicator.process(), context));
   return make_queued(communicator, request);
 }
 
