@@ -121,9 +121,8 @@ Result<void> Machine::advance(Channel& l) {
 Result<void> Machine::end_call(Rank rank, int call) {
   Stage& s = stage(call);
   TUTTI_TRY(take_outputs(rank, s));
-  const BlockCounts& n = s.memory.counts(rank);
-  TUTTI_TRY(take_back(rank, s, Buffer::input, n.input));
-  TUTTI_TRY(take_back(rank, s, Buffer::output, n.output));
+  TUTTI_TRY(take_back(rank, s, Buffer::input));
+  TUTTI_TRY(take_back(rank, s, Buffer::output));
   for (int i = 0; s.access == Access::slots && i < channels(); ++i)
     TUTTI_TRY(messages_.all_settled(channels_.at(rank, i)));
   if (call + 1 < calls_) {
@@ -155,11 +154,11 @@ Result<void> Machine::take_outputs(Rank rank, Stage& s) {
   return {};
 }
 
-Result<void> Machine::take_back(Rank rank, Stage& s, Buffer buffer, int blocks) {
+Result<void> Machine::take_back(Rank rank, Stage& s, Buffer buffer) {
   const Where where = buffer == Buffer::input ? Where::input : Where::output;
   for (int tile = 0; tile < s.tiles; ++tile) {
     Channel& l = channels_.at(rank, tile % s.channels);
-    for (int block = 0; block < blocks; ++block) {
+    for (int block = 0; block < s.memory.blocks(rank, buffer); ++block) {
       const Place place{.where = where, .block = static_cast<std::uint32_t>(block)};
       const auto with = note_write(s.memory.at(rank, buffer, block, tile), clocks_, rank, l.now);
       if (with.found) return l.race(place, true, with);

@@ -41,7 +41,7 @@ class Machine {
   void begin_call(Rank rank, int call);
   Result<void> end_call(Rank rank, int call);
   Result<void> take_outputs(Rank rank, Stage& s);
-  Result<void> take_back(Rank rank, Stage& s, Buffer buffer, int blocks);
+  Result<void> take_back(Rank rank, Stage& s, Buffer buffer);
 
   // Actions: true when done, false if the channel has to wait.
   Result<void> advance(Channel& l);

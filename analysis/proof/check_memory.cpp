@@ -3,52 +3,56 @@
 
 namespace tutti::proof {
 
-BlockCounts block_counts(const Schedule& schedule, Rank rank) {
-  const int parts = schedule.parts();
-  return {.input = input_groups(schedule.collective(), schedule.ranks(), rank, schedule.root()) * parts,
-          .output = output_groups(schedule.collective(), schedule.ranks(), rank, schedule.root()) * parts,
-          .scratch = schedule.scratch_groups() * parts};
+int blocks_of(const Schedule& schedule, Rank rank, Buffer buffer) {
+  const Collective collective = schedule.collective();
+  const int groups = buffer == Buffer::input    ? input_groups(collective, schedule.ranks(), rank, schedule.root())
+                     : buffer == Buffer::output ? output_groups(collective, schedule.ranks(), rank, schedule.root())
+                                                : schedule.scratch_groups();
+  return groups * schedule.parts();
 }
 
 Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_place)
     : tiles_(static_cast<std::size_t>(tiles)) {
   std::size_t blocks = 0;
   for (Rank rank = 0; rank < schedule.ranks(); ++rank) {
-    Blocks r{.counts = block_counts(schedule, rank)};
-    r.input = blocks;
-    r.output = r.input + static_cast<std::size_t>(r.counts.input);
-    r.scratch = r.output + static_cast<std::size_t>(r.counts.output);
-    blocks = r.scratch + static_cast<std::size_t>(r.counts.scratch);
-
-    const bool both = r.counts.input > 0 && r.counts.output > 0;
+    std::array<Blocks, 3> buffers;
+    for (const Buffer buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
+      const int count = blocks_of(schedule, rank, buffer);
+      buffers[static_cast<std::size_t>(buffer)] = {.count = count, .first = blocks};
+      blocks += static_cast<std::size_t>(count);
+    }
+    Blocks& input = buffers[static_cast<std::size_t>(Buffer::input)];
+    Blocks& output = buffers[static_cast<std::size_t>(Buffer::output)];
+    const bool both = input.count > 0 && output.count > 0;
     if (both && static_cast<std::size_t>(rank) < in_place.size() && in_place[static_cast<std::size_t>(rank)]) {
       const auto own_group = static_cast<std::size_t>(rank) * schedule.parts();
       switch (facts_of(schedule.collective()).in_place) {
-        case InPlace::same: r.output = r.input; break;
-        case InPlace::input_in_output: r.input = r.output + own_group; break;
-        case InPlace::output_in_input: r.output = r.input + own_group; break;
+        case InPlace::same: output.first = input.first; break;
+        case InPlace::input_in_output: input.first = output.first + own_group; break;
+        case InPlace::output_in_input: output.first = input.first + own_group; break;
         case InPlace::by_copy:
         case InPlace::never: break;
       }
     }
-    ranks_.push_back(r);
+    ranks_.push_back(buffers);
   }
   cells_.resize(blocks * tiles_);
 }
 
 void Memory::fill(Rank rank, const Terms& terms, std::span<const Moment> written) {
-  const BlockCounts& n = counts(rank);
   const int tiles = static_cast<int>(tiles_);
   for (int tile = 0; tile < tiles; ++tile) {
     const Moment when = written[static_cast<std::size_t>(tile) % written.size()];
-    for (int block = 0; block < n.scratch; ++block) at(rank, Buffer::scratch, block, tile).term = Terms::undefined;
+    for (int block = 0; block < blocks(rank, Buffer::scratch); ++block)
+      at(rank, Buffer::scratch, block, tile).term = Terms::undefined;
     const auto give = [&](Buffer buffer, int block, Terms::Id term) {
       Cell& cell = at(rank, buffer, block, tile);
       cell.term = term;
       cell.written = when;
     };
-    for (int block = 0; block < n.output; ++block) give(Buffer::output, block, Terms::undefined);
-    for (int block = 0; block < n.input; ++block) give(Buffer::input, block, terms.raw(rank, block));
+    for (int block = 0; block < blocks(rank, Buffer::output); ++block) give(Buffer::output, block, Terms::undefined);
+    for (int block = 0; block < blocks(rank, Buffer::input); ++block)
+      give(Buffer::input, block, terms.raw(rank, block));
   }
 }
 

@@ -1,6 +1,7 @@
 // The buffers of all ranks as cells. An output in place shares the cells of its input.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -10,13 +11,8 @@
 
 namespace tutti::proof {
 
-/// Numbers of blocks in a rank's buffers.
-struct BlockCounts {
-  int input = 0;
-  int output = 0;
-  int scratch = 0;
-};
-BlockCounts block_counts(const Schedule& schedule, Rank rank);
+/// The number of blocks in a rank's buffer.
+int blocks_of(const Schedule& schedule, Rank rank, Buffer buffer);
 
 class Memory {
  public:
@@ -24,11 +20,12 @@ class Memory {
   Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_place);
 
   Cell& at(Rank rank, Buffer buffer, int block, int tile) {
-    const Blocks& r = ranks_[static_cast<std::size_t>(rank)];
-    const std::size_t base = buffer == Buffer::input ? r.input : buffer == Buffer::output ? r.output : r.scratch;
-    return cells_[(base + static_cast<std::size_t>(block)) * tiles_ + static_cast<std::size_t>(tile)];
+    const std::size_t first = ranks_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(buffer)].first;
+    return cells_[(first + static_cast<std::size_t>(block)) * tiles_ + static_cast<std::size_t>(tile)];
   }
-  const BlockCounts& counts(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)].counts; }
+  int blocks(Rank rank, Buffer buffer) const {
+    return ranks_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(buffer)].count;
+  }
 
   /// Sets a rank's memory at the start of a call: its contributions in the input, nothing elsewhere. `written`: when
   /// each channel wrote it; tiles are assigned to channels in turn.
@@ -36,13 +33,11 @@ class Memory {
 
  private:
   struct Blocks {
-    BlockCounts counts;
-    std::size_t input = 0;
-    std::size_t output = 0;
-    std::size_t scratch = 0;
+    int count = 0;
+    std::size_t first = 0;
   };
   std::size_t tiles_;
-  std::vector<Blocks> ranks_;
+  std::vector<std::array<Blocks, 3>> ranks_;  // by buffer
   std::vector<Cell> cells_;
 };
 

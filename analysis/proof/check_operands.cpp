@@ -111,10 +111,10 @@ class Inspection {
   }
 
   std::string block(const Action& a, const Place& p, Rank owner) const {
-    const BlockCounts n = block_counts(schedule_, owner);
-    const int blocks = p.where == Where::scratch                                   ? plan_.scratch_groups * plan_.parts
-                       : p.where == Where::output || p.where == Where::peer_output ? n.output
-                                                                                   : n.input;
+    const bool in_output = p.where == Where::output || p.where == Where::peer_output;
+    const int blocks = p.where == Where::scratch
+                           ? plan_.scratch_groups * plan_.parts
+                           : blocks_of(schedule_, owner, in_output ? Buffer::output : Buffer::input);
     if (p.block >= static_cast<std::uint32_t>(blocks)) return "block out of range";
     if (p.block % static_cast<std::uint32_t>(plan_.parts) != a.part) return "a block of another part";
     return {};

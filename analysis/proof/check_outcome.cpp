@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "analysis/proof/check_memory.h"
 #include "analysis/proof/check_terms.h"
 
 namespace tutti::proof {
@@ -13,52 +14,10 @@ using Id = Terms::Id;
 
 /// A value that is about to be written to a block.
 struct Landing {
-  std::size_t cell = 0;
+  Cell* cell = nullptr;
   int order = 0;
   Id term = Terms::undefined;
   const Transfer* transfer = nullptr;
-};
-
-/// All blocks of all ranks while the schedule runs.
-class Blocks {
- public:
-  Blocks(const Schedule& schedule, const Terms& terms) : schedule_(schedule) {
-    std::size_t cells = 0;
-    for (Rank rank = 0; rank < schedule.ranks(); ++rank)
-      for (const Buffer buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
-        first_.push_back(cells);
-        cells += static_cast<std::size_t>(blocks(rank, buffer));
-      }
-    first_.push_back(cells);
-    terms_.assign(cells, Terms::undefined);
-    for (Rank rank = 0; rank < schedule.ranks(); ++rank)
-      for (int block = 0; block < blocks(rank, Buffer::input); ++block)
-        terms_[cell(rank, {Buffer::input, block})] = terms.contribution(rank, block);
-  }
-
-  int blocks(Rank rank, Buffer buffer) const {
-    const Collective collective = schedule_.collective();
-    const int ranks = schedule_.ranks();
-    const Rank root = schedule_.root();
-    const int groups = buffer == Buffer::input    ? input_groups(collective, ranks, rank, root)
-                       : buffer == Buffer::output ? output_groups(collective, ranks, rank, root)
-                                                  : schedule_.scratch_groups();
-    return groups * schedule_.parts();
-  }
-  bool has(Rank rank, Ref ref) const {
-    return rank >= 0 && rank < schedule_.ranks() && ref.block >= 0 && ref.block < blocks(rank, ref.buffer);
-  }
-  std::size_t cell(Rank rank, Ref ref) const {
-    return first_[3 * static_cast<std::size_t>(rank) + static_cast<std::size_t>(ref.buffer)] +
-           static_cast<std::size_t>(ref.block);
-  }
-  Id& at(std::size_t cell) { return terms_[cell]; }
-  Id at(Rank rank, Ref ref) const { return terms_[cell(rank, ref)]; }
-
- private:
-  const Schedule& schedule_;
-  std::vector<std::size_t> first_;  // by 3 · rank + buffer
-  std::vector<Id> terms_;
 };
 
 Error wrong(const Transfer& t, std::string_view what) {
@@ -69,15 +28,19 @@ Error wrong(const Transfer& t, std::string_view what) {
 }
 
 /// Reads the operands of all transfers of a step before any of them is written.
-Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, const Blocks& blocks, int parts) {
+Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, Memory& memory, const Schedule& schedule) {
+  const auto has = [&](Rank rank, Ref ref) {
+    return rank >= 0 && rank < schedule.ranks() && ref.block >= 0 && ref.block < memory.blocks(rank, ref.buffer);
+  };
   std::vector<Landing> landings;
   landings.reserve(step.size());
   for (const Transfer* t : step) {
-    if (!blocks.has(t->from, t->src) || !blocks.has(t->to, t->dst)) return wrong(*t, "block out of range");
-    if (t->src.block % parts != t->dst.block % parts) return wrong(*t, "joins blocks of two parts");
-    const Id term = blocks.at(t->from, t->src);
+    if (!has(t->from, t->src) || !has(t->to, t->dst)) return wrong(*t, "block out of range");
+    if (t->src.block % schedule.parts() != t->dst.block % schedule.parts())
+      return wrong(*t, "joins blocks of two parts");
+    const Id term = memory.at(t->from, t->src.buffer, t->src.block, 0).term;
     if (term == Terms::undefined) return wrong(*t, "reads a block that has no content");
-    landings.push_back({blocks.cell(t->to, t->dst), t->order, term, t});
+    landings.push_back({&memory.at(t->to, t->dst.buffer, t->dst.block, 0), t->order, term, t});
   }
   std::stable_sort(landings.begin(), landings.end(), [](const Landing& a, const Landing& b) {
     return a.cell != b.cell ? a.cell < b.cell : a.order < b.order;
@@ -85,7 +48,7 @@ Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, const
   return landings;
 }
 
-Result<void> land(std::span<const Landing> landings, Blocks& blocks, Terms& terms) {
+Result<void> land(std::span<const Landing> landings, Terms& terms) {
   std::vector<Id> operands;
   for (std::size_t i = 0; i < landings.size();) {
     const Landing& first = landings[i];
@@ -95,7 +58,7 @@ Result<void> land(std::span<const Landing> landings, Blocks& blocks, Terms& term
         return wrong(*landings[i].transfer, "a second write of one block in one step");
       operands.push_back(landings[i].term);
     }
-    blocks.at(first.cell) = first.transfer->kind == Kind::copy ? operands[0] : terms.chained(operands);
+    first.cell->term = first.transfer->kind == Kind::copy ? operands[0] : terms.chained(operands);
   }
   return {};
 }
@@ -108,19 +71,22 @@ Result<std::vector<std::vector<Id>>> outcome(const Schedule& schedule, Terms& te
   for (const Transfer& t : schedule.transfers()) order.push_back(&t);
   std::stable_sort(order.begin(), order.end(), [](const Transfer* a, const Transfer* b) { return a->step < b->step; });
 
-  Blocks blocks(schedule, terms);
+  Memory memory(schedule, /*tiles=*/1, /*in_place=*/{});
+  for (Rank rank = 0; rank < schedule.ranks(); ++rank)
+    for (int block = 0; block < memory.blocks(rank, Buffer::input); ++block)
+      memory.at(rank, Buffer::input, block, 0).term = terms.contribution(rank, block);
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin;
     while (end < order.size() && order[end]->step == order[begin]->step) ++end;
-    const auto landings = TUTTI_TRY(depart({order.data() + begin, end - begin}, blocks, schedule.parts()));
-    TUTTI_TRY(land(landings, blocks, terms));
+    const auto landings = TUTTI_TRY(depart({order.data() + begin, end - begin}, memory, schedule));
+    TUTTI_TRY(land(landings, terms));
     begin = end;
   }
 
   std::vector<std::vector<Id>> outputs(static_cast<std::size_t>(schedule.ranks()));
   for (Rank rank = 0; rank < schedule.ranks(); ++rank)
-    for (int block = 0; block < blocks.blocks(rank, Buffer::output); ++block) {
-      const Id term = blocks.at(rank, {Buffer::output, block});
+    for (int block = 0; block < memory.blocks(rank, Buffer::output); ++block) {
+      const Id term = memory.at(rank, Buffer::output, block, 0).term;
       if (!terms.complete(term, rank, block))
         return Error{.code = Code::internal,
                      .what = fmt::format("schedule: output block {} ends as {}", block, terms.text(term)),
