@@ -87,32 +87,21 @@ Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
     if (!entries_.has_opened(l, p.peer)) return l.wrong(describe(p, false) + ": not waited for");
     return l.stage->program.terms->contribution(p.peer, static_cast<int>(p.block));
   }
-  Cell* from = nullptr;
-  if (p.where == Where::slot) {
-    const auto found = TUTTI_TRY(messages_.item(l, a, p, false));
-    from = &found->cell;
-    if (Cell* const offered = found->offered; offered != nullptr) {
-      if (const auto with = note_read(*offered, clocks_, l.rank, l.now); with.found) return l.race(p, false, with);
-      if (offered->term != found->offered_term)
-        return l.wrong(describe(p, false) + ": its sender has changed the offered block");
-    }
-  } else {
-    from = &l.cell(p);
+  Slots::Item* const item = p.where == Where::slot ? TUTTI_TRY(messages_.item(l, a, p, false)) : nullptr;
+  if (Cell* const offered = item != nullptr ? item->offered : nullptr; offered != nullptr) {
+    if (const auto with = note_read(*offered, clocks_, l.rank, l.now); with.found) return l.race(p, false, with);
+    if (offered->term != item->offered_term)
+      return l.wrong(describe(p, false) + ": its sender has changed the offered block");
   }
-  if (const auto with = note_read(*from, clocks_, l.rank, l.now); with.found) return l.race(p, false, with);
-  return as_operand(l, a, p, from->term);
+  Cell& from = item != nullptr ? item->cell : l.cell(p);
+  if (const auto with = note_read(from, clocks_, l.rank, l.now); with.found) return l.race(p, false, with);
+  return as_operand(l, a, p, from.term);
 }
 
 Result<void> Machine::write(Channel& l, const Action& a, const Place& p, Terms::Id term) {
-  Cell* to = nullptr;
-  if (p.where == Where::slot) {
-    const auto found = TUTTI_TRY(messages_.item(l, a, p, true));
-    to = &found->cell;
-  } else {
-    to = &l.cell(p);
-  }
-  if (const auto with = note_write(*to, clocks_, l.rank, l.now); with.found) return l.race(p, true, with);
-  to->term = term;
+  Cell& to = p.where == Where::slot ? TUTTI_TRY(messages_.item(l, a, p, true))->cell : l.cell(p);
+  if (const auto with = note_write(to, clocks_, l.rank, l.now); with.found) return l.race(p, true, with);
+  to.term = term;
   return {};
 }
 

@@ -34,14 +34,12 @@ Slots::Slots(int ranks, int slots, int items_max)
       links_(ranks_ * ranks_) {}
 
 Message& Slots::message(Link& link, std::uint32_t number) {
-  if (link.first == Clocks::none) carve(link);
+  if (link.first == Clocks::none) {
+    link.first = static_cast<std::uint32_t>(messages_.size());
+    messages_.resize(messages_.size() + slots_);
+    items_.resize(messages_.size() * items_max_);
+  }
   return messages_[link.first + number % slots_];
-}
-
-void Slots::carve(Link& link) {
-  link.first = static_cast<std::uint32_t>(messages_.size());
-  messages_.resize(messages_.size() + slots_);
-  items_.resize(messages_.size() * items_max_);
 }
 
 }  // namespace tutti::proof

@@ -75,8 +75,6 @@ class Slots {
   std::uint32_t slots() const { return slots_; }
 
  private:
-  void carve(Link& link);
-
   std::size_t ranks_;
   std::uint32_t slots_;
   std::uint32_t items_max_;

@@ -25,10 +25,10 @@ class Inspection {
   }
 
   std::string action(const Action& a) const {
-    if (a.verb == Verb::copy || a.verb == Verb::reduce) return pass(a);
     const bool fifo = plan_.access == Access::slots;
-    const bool line = plan_.access == Access::in_line;
     switch (a.verb) {
+      case Verb::copy:
+      case Verb::reduce: return pass(a);
       case Verb::acquire:
       case Verb::commit:
       case Verb::peek:
@@ -41,10 +41,8 @@ class Inspection {
         if (fifo) return "this access has no flags";
         break;
       case Verb::wait_descriptor:
-        if (!line) return "this access reads no call descriptors";
+        if (plan_.access != Access::in_line) return "this access reads no call descriptors";
         break;
-      case Verb::copy:
-      case Verb::reduce: break;  // see pass()
     }
     if (!is_peer(a.peer)) return fmt::format("rank {} is not a peer", a.peer);
     const bool opens = a.verb == Verb::acquire || a.verb == Verb::peek;
