@@ -78,8 +78,7 @@ std::string summary(const Job& job) {
   for (std::size_t level = 0; level < job.levels.size(); ++level)
     text += (level == 0 ? "Levels: " : " › ") + level_name(job, level);
   if (job.levels.empty()) text = "Levels: none";
-  const std::size_t slash = job.origin.rfind('/');
-  const std::string from = slash == std::string::npos ? job.origin : job.origin.substr(slash + 1);
+  const std::string from = job.origin.substr(job.origin.rfind('/') + 1);
   if (!from.empty() && from != "live") text += " · on " + shortened(from, 60);
   return text;
 }
@@ -102,9 +101,8 @@ double draw_legend(Canvas& canvas, Point at, bool several) {
   return at.x - start;
 }
 
-}  // namespace
-
-void draw_hosts(Canvas& canvas, const Job&, const JobLayout& layout) {
+/// Boxes, without ranks and words.
+void draw_hosts(Canvas& canvas, const JobLayout& layout) {
   for (const JobHostBox& box : layout.hosts) {
     if (box.counted > 0)
       canvas.rectangle(box.whole.box, 10, "counted");
@@ -113,6 +111,7 @@ void draw_hosts(Canvas& canvas, const Job&, const JobLayout& layout) {
   }
 }
 
+/// And the words.
 void draw_ranks(Canvas& canvas, const Job& job, const JobLayout& layout) {
   for (std::size_t rank = 0; rank < layout.chips.size(); ++rank) {
     const Box& chip = layout.chips[rank];
@@ -138,6 +137,8 @@ void draw_ranks(Canvas& canvas, const Job& job, const JobLayout& layout) {
   }
 }
 
+}  // namespace
+
 std::string job_picture(const Job& job) {
   Canvas canvas;
   const std::string named =
@@ -153,7 +154,7 @@ std::string job_picture(const Job& job) {
   canvas.text({margin + 10, margin + 60}, verdict, good ? "good-text" : "bad-text");
   const double legend = draw_legend(canvas, {margin, margin + 86}, several);
   const JobLayout layout = job_layout(job, {several ? 0 : margin, margin + (several ? 92 : 104)});
-  draw_hosts(canvas, job, layout);
+  draw_hosts(canvas, layout);
   draw_ring(canvas, job, layout);
   draw_ranks(canvas, job, layout);
   const double words = std::max({legend, sentence_width(levels, 12), sentence_width(verdict, 11) + 20, 300.0});

@@ -68,8 +68,6 @@ inline constexpr double chip_height = 21;
 
 JobLayout job_layout(const Job& job, Point corner);
 
-void draw_hosts(Canvas& canvas, const Job& job, const JobLayout& layout);  ///< boxes, without ranks and words
 void draw_ring(Canvas& canvas, const Job& job, const JobLayout& layout);
-void draw_ranks(Canvas& canvas, const Job& job, const JobLayout& layout);  ///< and the words
 
 }  // namespace tutti::topology

@@ -70,8 +70,7 @@ Box draw_warnings(Canvas& canvas, const Topology& topology, Point corner, double
   return box;
 }
 
-}  // namespace
-
+/// The matrix of paths. Returns the area used.
 Box draw_matrix(Canvas& canvas, const Topology& topology, Point corner) {
   const std::vector<int> devices = matrix_devices(topology);
   if (devices.size() < 2 || devices.size() > matrix_max) return {corner.x, corner.y, 0, 0};
@@ -93,20 +92,21 @@ Box draw_matrix(Canvas& canvas, const Topology& topology, Point corner) {
   return {corner.x, corner.y, names + count * cell_width, top + count * cell_height};
 }
 
+}  // namespace
+
 std::string picture(const Topology& topology, const Search& search) {
   Canvas canvas;
-  const std::size_t slash = topology.origin.rfind('/');
-  const std::string named =
-      topology.origin == "live"
-          ? "This machine"
-          : shortened(slash == std::string::npos ? topology.origin : topology.origin.substr(slash + 1), 80);
+  const std::string named = topology.origin == "live"
+                                ? "This machine"
+                                : shortened(topology.origin.substr(topology.origin.rfind('/') + 1), 80);
   canvas.text({margin, margin + 16}, named, "head");
   canvas.text({margin, margin + 36}, summary(topology), "sub");
   const Box tree = draw_tree(canvas, topology, {margin, margin + 54}, tree_width);
   double width = std::max(tree.width, 420.0), y = tree.y + tree.height + 34;
   const Box links = draw_links(canvas, topology, search, {margin, y});
   width = std::max(width, links.width);
-  const Box probe = draw_matrix(*std::make_unique<Canvas>(), topology, {});
+  Canvas unseen;
+  const Box probe = draw_matrix(unseen, topology, {});
   const bool beside = links.width > 0 && links.width + 40 + probe.width <= std::max(width, tree_width);
   const Point corner =
       beside ? Point{margin + links.width + 40, y} : Point{margin, links.width > 0 ? y + links.height + 30 : y};

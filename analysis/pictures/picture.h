@@ -20,7 +20,4 @@ Box draw_tree(Canvas& canvas, const Topology& topology, Point corner, double wid
 /// of NVLinks passes all GPUs, draws the trees of one root instead of rings. Returns the area used.
 Box draw_links(Canvas& canvas, const Topology& topology, const Search& search, Point corner);
 
-/// Draws the matrix of paths. Returns the area used.
-Box draw_matrix(Canvas& canvas, const Topology& topology, Point corner);
-
 }  // namespace tutti::topology
