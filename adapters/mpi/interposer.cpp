@@ -25,15 +25,6 @@ Wishes own_wishes() {
 
 }  // namespace
 
-std::atomic<Interposer*>& Interposer::current() {
-  static std::atomic<Interposer*> interposer = nullptr;
-  return interposer;
-}
-
-Interposer* Interposer::get() {
-  return current().load(std::memory_order_acquire);
-}
-
 void Interposer::begin() {
   const Wishes mine = own_wishes();
   Wishes all;
@@ -50,19 +41,19 @@ void Interposer::begin() {
   PMPI_Add_error_class(&made->error_class_);
   PMPI_Add_error_string(made->error_class_, "tutti: a collective call failed");
   Interposer* const ready = made.release();
-  current().store(ready, std::memory_order_release);
+  current_.store(ready, std::memory_order_release);
   ready->made(MPI_COMM_WORLD);
 }
 
 void Interposer::finish() {
-  std::unique_ptr<Interposer> self(current().load(std::memory_order_acquire));
+  std::unique_ptr<Interposer> self(current_.load(std::memory_order_acquire));
   if (self == nullptr) return;
   self->pending_.poll();
   // Nobody leaves before all have made their last call: whoever waits for that does not find peers gone.
   PMPI_Barrier(MPI_COMM_WORLD);
   if (self->prints_) self->print_statistics();
   for (const auto& communicator : self->communicators_) communicator->end();
-  current().store(nullptr, std::memory_order_release);
+  current_.store(nullptr, std::memory_order_release);
   // Communicators that MPI still has name the attribute; they must find nothing when MPI_Finalize frees them.
   PMPI_Group_free(&self->world_);
   PMPI_Comm_free(&self->progress_.own);
@@ -75,7 +66,7 @@ std::size_t Interposer::slot_of(MPI_Comm comm) {
 }
 
 Communicator* Interposer::look_up(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL || comm == leaving()) return nullptr;
+  if (comm == MPI_COMM_NULL || comm == leaving_) return nullptr;
   void* attribute = nullptr;
   int found = 0;
   if (PMPI_Comm_get_attr(comm, key_, &attribute, &found) != MPI_SUCCESS) return nullptr;
@@ -104,7 +95,7 @@ void Interposer::about_to_free(MPI_Comm comm) {
   Communicator* const known = comm == MPI_COMM_NULL ? nullptr : communicator(comm);
   if (known == nullptr) return;
   known->retire();
-  leaving() = comm;
+  leaving_ = comm;
   {
     const std::lock_guard lock(mutex_);
     retired_.push_back(known);
@@ -124,11 +115,6 @@ void Interposer::end_retired() {
     });
   }
   for (Communicator* const communicator : over) communicator->end();
-}
-
-MPI_Comm& Interposer::leaving() {
-  static thread_local MPI_Comm comm = MPI_COMM_NULL;
-  return comm;
 }
 
 /// MPI calls it when a communicator is freed, whoever frees it.

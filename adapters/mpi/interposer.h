@@ -17,7 +17,7 @@ namespace tutti::mpi {
 class Interposer {
  public:
   /// The process's; null before MPI_Init and after MPI_Finalize, or where TUTTI_MPI is off.
-  static Interposer* get();
+  static Interposer* get() { return current_.load(std::memory_order_acquire); }
   /// To be called after PMPI_Init, by all ranks.
   static void begin();
   /// To be called before PMPI_Finalize, by all ranks: ends all communicators and prints the statistics.
@@ -33,7 +33,7 @@ class Interposer {
   /// Before a communicator is freed. Until freed(), MPI serves what the program's delete
   /// callbacks do with it.
   void about_to_free(MPI_Comm comm);
-  static void freed() { leaving() = MPI_COMM_NULL; }
+  static void freed() { leaving_ = MPI_COMM_NULL; }
 
   Progress& progress() { return progress_; }
   LineWriter& lines() { return lines_; }
@@ -47,12 +47,12 @@ class Interposer {
   Communicator* look_up(MPI_Comm comm);
   void print_statistics();
   void end_retired();
-  static MPI_Comm& leaving();  ///< that this thread is freeing
   static int forget(MPI_Comm comm, int key, void* attribute, void* extra);
   static std::size_t slot_of(MPI_Comm comm);
 
   static constexpr std::size_t recent_max = 64;
-  static std::atomic<Interposer*>& current();
+  static inline std::atomic<Interposer*> current_ = nullptr;
+  static inline thread_local MPI_Comm leaving_ = MPI_COMM_NULL;  ///< that this thread is freeing
 
   bool starts_early_ = false;
   bool prints_ = false;

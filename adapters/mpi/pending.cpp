@@ -23,7 +23,7 @@ int PendingCall::free(void* self) {
   const std::unique_ptr<PendingCall> pending(static_cast<PendingCall*>(self));
   if (pending == nullptr) return MPI_SUCCESS;
   if (pending->code_ == MPI_SUCCESS) return MPI_SUCCESS;
-  SeenFailures::list().push_back(
+  SeenFailures::failures_.push_back(
       {.request = pending->request_, .communicator = &pending->communicator_, .code = pending->code_});
   failed_.fetch_sub(1, std::memory_order_relaxed);
   return MPI_SUCCESS;
@@ -84,23 +84,18 @@ void PendingCalls::complete(PendingCall& pending) {
   count_.fetch_sub(1, std::memory_order_release);
 }
 
-std::vector<SeenFailures::Failure>& SeenFailures::list() {
-  static thread_local std::vector<Failure> failures;
-  return failures;
-}
-
 int SeenFailures::instead_of(int code) {
-  const std::vector<Failure> failures = std::exchange(list(), {});
+  const std::vector<Failure> failures = std::exchange(failures_, {});
   for (const Failure& failure : failures) code = failure.communicator->tell(failure.code);
   return code;
 }
 
 int SeenFailures::instead_of(int code, const std::vector<MPI_Request>& before, const int* indices, int count,
                              MPI_Status* statuses) {
-  if (list().empty()) return code;
+  if (failures_.empty()) return code;
   for (int i = 0; statuses != MPI_STATUSES_IGNORE && i < count; ++i) {
     if (code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;  // which MPI leaves undefined without errors
-    for (const Failure& failure : list())
+    for (const Failure& failure : failures_)
       if (before[static_cast<std::size_t>(indices == nullptr ? i : indices[i])] == failure.request)
         statuses[i].MPI_ERROR = failure.code;
   }

@@ -63,7 +63,7 @@ class PendingCalls {
 /// itself would report them to MPI_COMM_WORLD. Has the error handlers of their communicators called.
 class SeenFailures {
  public:
-  SeenFailures() { list().clear(); }
+  SeenFailures() { failures_.clear(); }
 
   /// For a function that completes one request: what it returns, MPI's code being `code`.
   static int instead_of(int code);
@@ -83,7 +83,7 @@ class SeenFailures {
     Communicator* communicator;
     int code;
   };
-  static std::vector<Failure>& list();
+  static inline thread_local std::vector<Failure> failures_;
 };
 
 }  // namespace tutti::mpi
