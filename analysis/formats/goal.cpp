@@ -14,16 +14,12 @@ Result<std::string> export_goal(const Schedule& schedule, const TrafficSize& siz
     text += fmt::format("\nrank {} {{\n", rank);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const TrafficNode& node = nodes[i];
-      const std::size_t bytes = std::max<std::size_t>(node.bytes, 1);
-      switch (node.kind) {
-        case TrafficNode::Kind::send:
-          text += fmt::format("l{}: send {}b to {} tag {}\n", i + 1, bytes, node.peer, node.step);
-          break;
-        case TrafficNode::Kind::receive:
-          text += fmt::format("l{}: recv {}b from {} tag {}\n", i + 1, bytes, node.peer, node.step);
-          break;
-        case TrafficNode::Kind::work: text += fmt::format("l{}: calc {}\n", i + 1, node.work_ns); break;
-      }
+      const bool sends = node.kind == TrafficNode::Kind::send;
+      if (node.kind == TrafficNode::Kind::work)
+        text += fmt::format("l{}: calc {}\n", i + 1, node.work_ns);
+      else
+        text += fmt::format("l{}: {} {}b {} {} tag {}\n", i + 1, sends ? "send" : "recv",
+                            std::max<std::size_t>(node.bytes, 1), sends ? "to" : "from", node.peer, node.step);
       for (const int before : node.after) text += fmt::format("l{} requires l{}\n", i + 1, before + 1);
     }
     text += "}\n";

@@ -17,21 +17,11 @@
 namespace tutti::formats {
 namespace {
 
-constexpr std::string_view coll_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce: return "allreduce";
-    case Collective::all_gather: return "allgather";
-    case Collective::reduce_scatter: return "reduce_scatter";
-    case Collective::reduce: return "reduce";
-    case Collective::broadcast: return "broadcast";
-    case Collective::all_to_all: return "alltoall";
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::barrier:
-    case Collective::scan:
-    case Collective::ex_scan: break;
-  }
-  return "";
+/// Empty: MSCCL has no such collective.
+std::string_view coll_of(Collective collective) {
+  for (const auto& [name, known] : collectives)
+    if (known == collective) return name;
+  return {};
 }
 
 /// A thread block: to a peer, from a peer, or neither.

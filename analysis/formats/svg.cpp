@@ -17,8 +17,7 @@ constexpr int left = 70, top = 64, row = 36, column = 96, margin = 24, gap = 14;
 
 struct Message {
   bool reduces = false;
-  std::map<std::tuple<Buffer, Buffer>, std::pair<std::vector<int>, std::vector<int>>> blocks;
-  int count = 0;
+  std::map<std::pair<Buffer, Buffer>, std::pair<std::vector<int>, std::vector<int>>> blocks;
 };
 using Messages = std::map<std::tuple<int, Rank, Rank>, Message>;  // by step, from, to
 
@@ -29,9 +28,8 @@ int y_of(Rank rank) {
 std::string tip(Rank from, Rank to, const Message& message) {
   std::string text = from == to ? fmt::format("rank {}", from) : fmt::format("rank {} to rank {}", from, to);
   for (const auto& [buffers, blocks] : message.blocks)
-    text +=
-        fmt::format("\n{} {} -> {}", message.reduces ? "reduce" : "copy",
-                    blocks_text(std::get<0>(buffers), blocks.first), blocks_text(std::get<1>(buffers), blocks.second));
+    text += fmt::format("\n{} {} -> {}", message.reduces ? "reduce" : "copy", blocks_text(buffers.first, blocks.first),
+                        blocks_text(buffers.second, blocks.second));
   return escaped(text);
 }
 
@@ -43,7 +41,6 @@ Messages messages_of(const Schedule& schedule) {
     auto& [src, dst] = message.blocks[{t.src.buffer, t.dst.buffer}];
     src.push_back(t.src.block);
     dst.push_back(t.dst.block);
-    ++message.count;
   }
   return messages;
 }

@@ -9,12 +9,6 @@
 namespace tutti::formats {
 namespace {
 
-constexpr std::string_view buffer_names[] = {"in", "out", "tmp"};
-
-std::string_view name_of(Buffer buffer) {
-  return buffer_names[static_cast<int>(buffer)];
-}
-
 /// Transfers of one step between the same two ranks, of one kind, and between the same two buffers.
 struct Row {
   int step;
@@ -34,9 +28,10 @@ std::string text(const Place& place) {
 }  // namespace
 
 std::string blocks_text(Buffer buffer, std::vector<int> blocks) {
+  static constexpr std::string_view names[] = {"in", "out", "tmp"};
   std::ranges::sort(blocks);
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  std::string text = fmt::format("{}.", name_of(buffer));
+  std::string text = fmt::format("{}.", names[static_cast<int>(buffer)]);
   for (std::size_t i = 0; i < blocks.size();) {
     std::size_t end = i + 1;
     while (end < blocks.size() && blocks[end] == blocks[end - 1] + 1) ++end;

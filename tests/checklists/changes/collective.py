@@ -60,7 +60,6 @@ def make(tree):
     tree.change("src/collective/collective_inside_host.cpp", "    case Collective::reduce_scatter: return run_.shape()",
                 "    case Collective::reduce_own:\n{}")
     tree.change("analysis/simulator/bound.cpp", "    case Collective::reduce: return 1;", "    case Collective::reduce_own:\n{}")
-    tree.change("analysis/formats/msccl_export.cpp", "    case Collective::ex_scan: break;", "    case Collective::reduce_own:\n{}")
     tree.change("tests/support/reference_values.cpp", "    case Collective::ex_scan: break;", "    case Collective::reduce_own:\n{}")
     # The call; one_shot carries it out at once.
     tree.change("include/tutti/tutti.h", "/* No rank returns (or completes, on a stream) before all ranks", DECLARATION + "\n{}")
