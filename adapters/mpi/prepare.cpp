@@ -63,37 +63,6 @@ Prepared with_own_block(Call& call, const RankInfo& place, Kind kind, bool has_a
   return ready_for<All>(call, kind, has_all ? block_bytes(whole, place) : part.bytes, in_place && &whole == &call.recv);
 }
 
-template <class All>
-Prepared with_root(Call& call, const RankInfo& place, Kind kind, const All& all, Side& whole, const Buffer& own,
-                   Side& part, int root) {
-  if (place.between()) return between::with_root(call, place, all, whole, own, part, root);
-  if (!is_rank(root, place)) return refused();
-  call.root = root;
-  return with_own_block(call, place, kind, place.rank == root, all, whole, own, part);
-}
-
-template <class All>
-Prepared all_gather(Call& call, const RankInfo& place, Kind kind, const Buffer& send, const All& recv) {
-  if (place.between()) return between::all_gather(call, place, send, recv);
-  return with_own_block(call, place, kind, /*has_all=*/true, recv, call.recv, send, call.send);
-}
-
-template <class All>
-Prepared all_to_all(Call& call, const RankInfo& place, Kind kind, const All& send, const All& recv) {
-  if (place.between()) return between::all_to_all(call, place, send, recv);
-  if (recv.in_place()) return misplaced();
-  if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
-  if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
-  if (send.in_place()) {
-    call.send.set(call.recv.base, call.recv.bytes);
-    call.send.counts = call.recv.counts;
-    call.send.displacements = call.recv.displacements;
-  } else if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) {
-    return failed(code);
-  }
-  return ready_for<All>(call, kind, block_bytes(call.recv, place), send.in_place());
-}
-
 }  // namespace
 
 bool right(const Buffers& buffers, int ranks) {
@@ -134,36 +103,41 @@ Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, in
   return ready_for<Buffer>(call, Kind::broadcast, mine.bytes, /*packs_recv=*/false);
 }
 
-Prepared prepare_gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
-  return with_root(call, place, Kind::gather, recv, call.recv, send, call.send, root);
+template <class All>
+Prepared prepare_with_root(Call& call, const RankInfo& place, Kind kind, const All& all, Side& whole, const Buffer& own,
+                           Side& part, int root) {
+  if (place.between()) return between::with_root(call, place, all, whole, own, part, root);
+  if (!is_rank(root, place)) return refused();
+  call.root = root;
+  return with_own_block(call, place, kind, place.rank == root, all, whole, own, part);
 }
+template Prepared prepare_with_root(Call&, const RankInfo&, Kind, const Buffer&, Side&, const Buffer&, Side&, int);
+template Prepared prepare_with_root(Call&, const RankInfo&, Kind, const Buffers&, Side&, const Buffer&, Side&, int);
 
-Prepared prepare_scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root) {
-  return with_root(call, place, Kind::scatter, send, call.send, recv, call.recv, root);
+template <class All>
+Prepared prepare_allgather(Call& call, const RankInfo& place, Kind kind, const Buffer& send, const All& recv) {
+  if (place.between()) return between::allgather(call, place, send, recv);
+  return with_own_block(call, place, kind, /*has_all=*/true, recv, call.recv, send, call.send);
 }
+template Prepared prepare_allgather(Call&, const RankInfo&, Kind, const Buffer&, const Buffer&);
+template Prepared prepare_allgather(Call&, const RankInfo&, Kind, const Buffer&, const Buffers&);
 
-Prepared prepare_allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
-  return all_gather(call, place, Kind::all_gather, send, recv);
+template <class All>
+Prepared prepare_alltoall(Call& call, const RankInfo& place, Kind kind, const All& send, const All& recv) {
+  if (place.between()) return between::alltoall(call, place, send, recv);
+  if (recv.in_place()) return misplaced();
+  if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
+  if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
+  if (send.in_place()) {
+    call.send.set(call.recv.base, call.recv.bytes);
+    call.send.counts = call.recv.counts;
+    call.send.displacements = call.recv.displacements;
+  } else if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) {
+    return failed(code);
+  }
+  return ready_for<All>(call, kind, block_bytes(call.recv, place), send.in_place());
 }
-
-Prepared prepare_alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv) {
-  return all_to_all(call, place, Kind::all_to_all, send, recv);
-}
-
-Prepared prepare_gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root) {
-  return with_root(call, place, Kind::gather_v, recv, call.recv, send, call.send, root);
-}
-
-Prepared prepare_scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root) {
-  return with_root(call, place, Kind::scatter_v, send, call.send, recv, call.recv, root);
-}
-
-Prepared prepare_allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv) {
-  return all_gather(call, place, Kind::all_gather_v, send, recv);
-}
-
-Prepared prepare_alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv) {
-  return all_to_all(call, place, Kind::all_to_all_v, send, recv);
-}
+template Prepared prepare_alltoall(Call&, const RankInfo&, Kind, const Buffer&, const Buffer&);
+template Prepared prepare_alltoall(Call&, const RankInfo&, Kind, const Buffers&, const Buffers&);
 
 }  // namespace tutti::mpi

@@ -63,14 +63,15 @@ struct Buffers {
 };
 
 Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, int root);
-Prepared prepare_gather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
-Prepared prepare_scatter(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv, int root);
-Prepared prepare_allgather(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
-Prepared prepare_alltoall(Call& call, const RankInfo& place, const Buffer& send, const Buffer& recv);
-Prepared prepare_gatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv, int root);
-Prepared prepare_scatterv(Call& call, const RankInfo& place, const Buffers& send, const Buffer& recv, int root);
-Prepared prepare_allgatherv(Call& call, const RankInfo& place, const Buffer& send, const Buffers& recv);
-Prepared prepare_alltoallv(Call& call, const RankInfo& place, const Buffers& send, const Buffers& recv);
+/// Gathers and scatters. The root has `all`, the side `whole`: `All` is Buffer or, with a count per rank, Buffers. Each
+/// rank has one block, `own`, the side `part`.
+template <class All>
+Prepared prepare_with_root(Call& call, const RankInfo& place, Kind kind, const All& all, Side& whole, const Buffer& own,
+                           Side& part, int root);
+template <class All>
+Prepared prepare_allgather(Call& call, const RankInfo& place, Kind kind, const Buffer& send, const All& recv);
+template <class All>
+Prepared prepare_alltoall(Call& call, const RankInfo& place, Kind kind, const All& send, const All& recv);
 
 /// `recv` of ranks other than the root has no meaning.
 struct Reduce {

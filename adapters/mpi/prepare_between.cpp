@@ -127,24 +127,24 @@ template Prepared with_root(Call&, const RankInfo&, const Buffer&, Side&, const 
 template Prepared with_root(Call&, const RankInfo&, const Buffers&, Side&, const Buffer&, Side&, int);
 
 template <class All>
-Prepared all_gather(Call& call, const RankInfo& place, const Buffer& send, const All& recv) {
+Prepared allgather(Call& call, const RankInfo& place, const Buffer& send, const All& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
   if (!right(send) || !right(recv, place.remote)) return refused();
   const int code = take_for_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_each(call.recv, place, recv));
 }
-template Prepared all_gather(Call&, const RankInfo&, const Buffer&, const Buffer&);
-template Prepared all_gather(Call&, const RankInfo&, const Buffer&, const Buffers&);
+template Prepared allgather(Call&, const RankInfo&, const Buffer&, const Buffer&);
+template Prepared allgather(Call&, const RankInfo&, const Buffer&, const Buffers&);
 
 template <class All>
-Prepared all_to_all(Call& call, const RankInfo& place, const All& send, const All& recv) {
+Prepared alltoall(Call& call, const RankInfo& place, const All& send, const All& recv) {
   if (send.in_place() || recv.in_place()) return misplaced();
   if (!right(send, place.remote) || !right(recv, place.remote)) return refused();
   const int code = take_each(call.send, place, send);
   return exchange(call, place, code != MPI_SUCCESS ? code : take_each(call.recv, place, recv));
 }
-template Prepared all_to_all(Call&, const RankInfo&, const Buffer&, const Buffer&);
-template Prepared all_to_all(Call&, const RankInfo&, const Buffers&, const Buffers&);
+template Prepared alltoall(Call&, const RankInfo&, const Buffer&, const Buffer&);
+template Prepared alltoall(Call&, const RankInfo&, const Buffers&, const Buffers&);
 
 Prepared allreduce(Call& call, const RankInfo& place, const Reduce& reduce) {
   if (reduce.in_place() || reduce.recv == MPI_IN_PLACE) return misplaced();

@@ -7,15 +7,14 @@
 namespace tutti::mpi::between {
 
 Prepared bcast(Call& call, const RankInfo& place, const Buffer& data, int root);
-/// Gathers and scatters: the root has `all`, its side `whole`; ranks of the other group have one block, `own`. `All`:
-/// Buffer or Buffers.
+/// As prepare_with_root, where the ranks of the other group have a block each.
 template <class All>
 Prepared with_root(Call& call, const RankInfo& place, const All& all, Side& whole, const Buffer& own, Side& part,
                    int root);
 template <class All>
-Prepared all_gather(Call& call, const RankInfo& place, const Buffer& send, const All& recv);
+Prepared allgather(Call& call, const RankInfo& place, const Buffer& send, const All& recv);
 template <class All>
-Prepared all_to_all(Call& call, const RankInfo& place, const All& send, const All& recv);
+Prepared alltoall(Call& call, const RankInfo& place, const All& send, const All& recv);
 Prepared allreduce(Call& call, const RankInfo& place, const Reduce& reduce);
 Prepared reduce(Call& call, const RankInfo& place, const Reduce& reduce, int root);
 
