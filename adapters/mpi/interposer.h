@@ -39,7 +39,6 @@ class Interposer {
   LineWriter& lines() { return lines_; }
   Statistics& statistics() { return statistics_; }
   PendingCalls& pending() { return pending_; }
-  const PendingCalls& pending() const { return pending_; }
   int error_class() const { return error_class_; }
 
  private:

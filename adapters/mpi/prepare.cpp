@@ -13,21 +13,17 @@ bool is_rank(int root, const RankInfo& place) {
   return root >= 0 && root < place.ranks;
 }
 
-/// Both sides are set: packs what is to be sent; of calls that say how many bytes go to or from each rank, those.
-Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv) {
+/// Both sides are set: packs what is to be sent. `All`: Buffer or Buffers; calls with one size for all ranks say how
+/// many bytes go to or from each rank, and have nothing to do where that is none.
+template <class All>
+Prepared ready(Call& call, Kind kind, std::size_t block, bool packs_recv) {
+  constexpr bool one_size = std::is_same_v<All, Buffer>;
+  if (one_size && block == 0) return {.outcome = Outcome::nothing};
   call.kind = kind;
-  call.count = bytes;
+  call.count = one_size ? block : 0;
   int code = call.send.pack();
   if (code == MPI_SUCCESS && packs_recv) code = call.recv.pack();
   return {.code = code, .alone = code != MPI_SUCCESS};
-}
-
-/// `All`: Buffer or Buffers. Calls with one size for all ranks have nothing to do where that is none.
-template <class All>
-Prepared ready_for(Call& call, Kind kind, std::size_t block, bool packs_recv) {
-  constexpr bool one_size = std::is_same_v<All, Buffer>;
-  if (one_size && block == 0) return {.outcome = Outcome::nothing};
-  return ready(call, kind, one_size ? block : 0, packs_recv);
 }
 
 int take(Side& side, const Buffer& buffer, int ranks) {
@@ -60,7 +56,7 @@ Prepared with_own_block(Call& call, const RankInfo& place, Kind kind, bool has_a
   } else if (const int code = part.take(piece_of(own)); code != MPI_SUCCESS) {
     return failed(code);
   }
-  return ready_for<All>(call, kind, has_all ? block_bytes(whole, place) : part.bytes, in_place && &whole == &call.recv);
+  return ready<All>(call, kind, has_all ? block_bytes(whole, place) : part.bytes, in_place && &whole == &call.recv);
 }
 
 }  // namespace
@@ -100,7 +96,7 @@ Prepared prepare_bcast(Call& call, const RankInfo& place, const Buffer& data, in
   Side& other = place.rank == root ? call.recv : call.send;
   if (const int code = mine.take(piece_of(data)); code != MPI_SUCCESS) return failed(code);
   other.set(mine.base, mine.bytes);
-  return ready_for<Buffer>(call, Kind::broadcast, mine.bytes, /*packs_recv=*/false);
+  return ready<Buffer>(call, Kind::broadcast, mine.bytes, /*packs_recv=*/false);
 }
 
 template <class All>
@@ -135,7 +131,7 @@ Prepared prepare_alltoall(Call& call, const RankInfo& place, Kind kind, const Al
   } else if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) {
     return failed(code);
   }
-  return ready_for<All>(call, kind, block_bytes(call.recv, place), send.in_place());
+  return ready<All>(call, kind, block_bytes(call.recv, place), send.in_place());
 }
 template Prepared prepare_alltoall(Call&, const RankInfo&, Kind, const Buffer&, const Buffer&);
 template Prepared prepare_alltoall(Call&, const RankInfo&, Kind, const Buffers&, const Buffers&);
