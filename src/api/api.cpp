@@ -7,8 +7,9 @@
 namespace tutti::api {
 namespace {
 
-tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
-                         std::optional<int> op = {}) {
+/// Not inlined: its arguments come in registers, where each C function of its own would store them for the lambda.
+[[gnu::noinline]] tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
+                                           std::optional<int> op = {}) {
   // Latency matters most for small calls in shared memory. Their wait contains no cancellation point, so they need no
   // Uncancelled; run_in_turn and submit have one for the others.
   return guarded_but_for_cancellation([&] {

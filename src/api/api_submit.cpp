@@ -40,9 +40,8 @@ Result<CallStream> named(tuttiStream_t stream) {
   return CallStream{.host = std::move(host)};
 }
 
-Result<void> or_refuse(Result<void> result) {
-  if (!result && Group::open()) Group::current().refuse(result.error());
-  return result;
+void refuse_group(const Error& why) {
+  if (Group::open()) Group::current().refuse(why);
 }
 
 }  // namespace tutti::api

@@ -41,8 +41,8 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
 /// The stream that a call names. Errors: invalid_argument (a tuttiStream_t that was destroyed).
 Result<CallStream> named(tuttiStream_t stream);
 
-/// Runs or queues the request, whose arguments have been checked.
-inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& request) {
+/// Runs or queues the request, whose arguments have been checked. A part of the smallest calls, too.
+[[gnu::always_inline]] inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
   if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]] {  // the route is plain
@@ -54,8 +54,15 @@ inline Result<void> start(CommEntry& entry, tuttiStream_t stream, Request& reque
   return submit(communicator, request, TUTTI_TRY(named(stream)));
 }
 
-/// Returns `result`. If it is an error and a group is open, nothing of the group will be started.
-Result<void> or_refuse(Result<void> result);
+/// If a group is open, nothing of it will be started.
+[[gnu::cold]] void refuse_group(const Error& why);
+
+/// Returns `result`. If it is an error, see refuse_group.
+inline Result<void> or_refuse(Result<void> result) {
+  if (!result) [[unlikely]]
+    refuse_group(result.error());
+  return result;
+}
 
 /// As guarded, of a call that a group may contain: see or_refuse.
 template <class Body>

@@ -53,4 +53,12 @@ std::string Error::text() const {
   return text;
 }
 
+void DeleteError::operator()(Error* error) const {
+  delete error;
+}
+
+HeldError on_heap(Error&& error) {
+  return HeldError(new Error(std::move(error)));
+}
+
 }  // namespace tutti

@@ -63,12 +63,19 @@ inline Error invalid_argument(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
+/// An error on the heap, made and deleted out of line: the code of success, which is everywhere, stays small.
+struct DeleteError {
+  [[gnu::cold]] void operator()(Error* error) const;
+};
+using HeldError = std::unique_ptr<Error, DeleteError>;
+[[gnu::cold]] HeldError on_heap(Error&& error);
+
 /// A value, or the reason why there is none. Costs one pointer on success.
 template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}
-  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}
+  Result(Error error) : error_(on_heap(std::move(error))) {}
 
   explicit operator bool() const { return !error_; }
   T& operator*() & {
@@ -96,14 +103,14 @@ class [[nodiscard]] Result {
 
  private:
   std::optional<T> value_;
-  std::unique_ptr<Error> error_;
+  HeldError error_;
 };
 
 template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}
+  Result(Error error) : error_(on_heap(std::move(error))) {}
 
   explicit operator bool() const { return !error_; }
   const Error& error() const& {
@@ -116,7 +123,7 @@ class [[nodiscard]] Result<void> {
   }
 
  private:
-  std::unique_ptr<Error> error_;
+  HeldError error_;
 };
 
 template <class T>

@@ -15,7 +15,9 @@ Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   sequence_ = sequence != 0 ? sequence : communicator_.next_sequence();
   if (communicator_.gone().any()) [[unlikely]]
     if (auto failure = failure_before(communicator_, sequence_)) return *std::move(failure);
-  shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
+  shape_.collective = request_.collective;  // one by one: the rest of a shape is long, and stays empty
+  shape_.ranks = communicator_.ranks();
+  shape_.root = request_.root;
   count_ = request_.count;
   size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
   from_file_ = plan_file_serves();

@@ -81,7 +81,7 @@ void SmallCall::prepare() {
   const std::size_t skipped = own_part();
   for (Rank rank = 0; rank < ranks; ++rank)
     sources_[static_cast<std::size_t>(rank)] = {.at = input_of(rank) + skipped, .scaled = false, .scalar = 0};
-  pass_ = SmallPass({.sources = std::span<const Source>(sources_).first(static_cast<std::size_t>(ranks)),
+  pass_.emplace(Pass{.sources = std::span<const Source>(sources_).first(static_cast<std::size_t>(ranks)),
                      .destinations = {&output_, 1},
                      .count = request_.count,
                      .type = request_.type,
@@ -109,14 +109,20 @@ bool SmallCall::yield() {
   return now - std::exchange(yielded_ns_, now) < slow_yield_ns;
 }
 
-bool SmallCall::open(Rank peer) {
-  CallDescriptors& lines = communicator_.call_descriptors();
+/// False: its descriptor did not come soon.
+bool SmallCall::await(Rank peer) {
   const bool crowded = communicator_.members().oversubscribed;
-  for (int polls = 0; !lines.has_arrived(peer, sequence_); ++polls) {
+  for (int polls = 0; !communicator_.call_descriptors().has_arrived(peer, sequence_); ++polls) {
     if (polls == (crowded ? yields_max : polls_max)) return false;
     if (crowded && !yield()) return false;
     if (!crowded && polls >= polls_before_pausing) pause();
   }
+  return true;
+}
+
+bool SmallCall::open(Rank peer) {
+  CallDescriptors& lines = communicator_.call_descriptors();
+  if (!lines.has_arrived(peer, sequence_) && !await(peer)) return false;
   const auto line = lines.open(peer, sequence_);
   return line && *line != nullptr;
 }
@@ -124,7 +130,7 @@ bool SmallCall::open(Rank peer) {
 void SmallCall::finish() {
   if (request_.count == 0 || !has_output_) return;
   if (request_.collective == Collective::barrier) return;
-  if (facts_.computes != Computes::nothing) return pass_.run();
+  if (facts_.computes != Computes::nothing) return pass_->run();
   if (facts_.input == Holders::root) return copy(input_of(request_.root) + own_part(), output_, request_.group_bytes());
   gather(own_part());
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "call/request.h"
 #include "comm/communicator.h"
@@ -41,6 +42,7 @@ class SmallCall {
   void prepare();
   bool open_needed();
   bool open(Rank peer);
+  bool await(Rank peer);
   bool yield();
   void finish();
   void gather(std::size_t skipped) const;
@@ -55,8 +57,8 @@ class SmallCall {
   std::size_t input_bytes_ = 0;                      // of a rank that has an input
   std::array<Source, limits::sources_max> sources_;  // NOLINT: only entries of ranks are initialised; of a reduction
   std::byte* output_ = nullptr;
-  std::int64_t yielded_ns_ = 0;  // when the last yield ended
-  SmallPass pass_;
+  std::int64_t yielded_ns_ = 0;    // when the last yield ended
+  std::optional<SmallPass> pass_;  // of a reduction with an output here
 };
 
 }  // namespace tutti

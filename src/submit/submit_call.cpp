@@ -98,7 +98,9 @@ Result<void> start(const std::shared_ptr<Communicator>& communicator, const R& r
 
 }  // namespace
 
-Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request& request, const CallStream& stream) {
+/// Not inlined: what it needs room for would cost the smallest calls, which do without it.
+[[gnu::noinline]] Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request& request,
+                                      const CallStream& stream) {
   std::optional<Uncancelled> whole;  // calls inside a host come to no cancellation point
   if (communicator->spans_hosts() || communicator->device() != nullptr) whole.emplace();
   TUTTI_TRY(find_route(*communicator, request, stream));
