@@ -1,5 +1,6 @@
 // A barrier in logarithmic steps.
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -11,11 +12,11 @@ namespace {
 ///
 /// Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988.
 Schedule build(const Shape& shape, int) {
-  return algorithm::k_dissemination.build(shape, 2);
+  return growing(shape, 2, /*ahead=*/1);
 }
 
 int items(const Shape& shape, int) {
-  return algorithm::k_dissemination.items(shape, 2);
+  return items_of_growing(shape, 2);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // A barrier in fewer steps, with more messages in each.
-#include <algorithm>
-
 #include "algorithms/algorithm.h"
 #include "algorithms/visits.h"
 
@@ -14,21 +12,7 @@ namespace {
 ///
 /// Hoefler, Mehlan, Mietke and Rehm, "Fast barrier synchronization for InfiniBand", IPDPS 2006.
 Schedule build(const Shape& shape, int radix) {
-  const int n = shape.ranks;
-  Schedule schedule = with_own_blocks(shape);
-  for (int known = 1; known < n; known *= radix, schedule.next_step())
-    for (int ahead = known; ahead < std::min(n, radix * known); ahead += known)
-      for_each_sender_ahead(shape, ahead, [&](Rank rank) {
-        for (int behind = 0; behind < std::min(known, n - ahead); ++behind)
-          pass_on(schedule, (rank - behind + n) % n, rank, (rank + ahead) % n);
-      });
-  return schedule;
-}
-
-int items(const Shape& shape, int radix) {
-  int most = 0;
-  for (int known = 1; known < shape.ranks; known *= radix) most = std::max(most, std::min(known, shape.ranks - known));
-  return most;
+  return growing(shape, radix, /*ahead=*/1);
 }
 
 constexpr int radices[] = {4, 3, 8};
@@ -39,7 +23,7 @@ const Family algorithm::k_dissemination{.name = "k_dissemination",
                                         .supports = supports_any_of<Collective::barrier>,
                                         .build = build,
                                         .carried_by = carried_except_inline,
-                                        .items = items,
+                                        .items = items_of_growing,
                                         .classes = Classes::one,
                                         .parameter = "radix",
                                         .values = radices};

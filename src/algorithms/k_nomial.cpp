@@ -3,23 +3,39 @@
 #include <cassert>
 
 #include "algorithms/algorithm.h"
-#include "algorithms/spread.h"
 
 namespace tutti {
 namespace {
 
-Schedule spread(const Shape& shape, int radix) {
+// Ranks are numbered from the root on, cyclically: v = 0 is the root.
+
+Schedule broadcast(const Shape& shape, int radix) {
   const int n = shape.ranks;
-  Spread spread = Spread::of_new_chunks(shape, /*chunks=*/1);
-  for (int have = 1; have < n; have *= radix, spread.next_step())
+  const auto rank = [&](int v) { return (v + shape.root) % n; };
+  Schedule schedule(shape, /*parts=*/1);
+  schedule.copy(shape.root, shape.root, 0);
+  for (int have = 1; have < n; have *= radix, schedule.next_step())
     for (int v = 0; v < have; ++v)
-      for (int to = v + have; to < std::min(n, radix * have); to += have) spread.hop(v, to, 0);
-  return spread.schedule(shape);
+      for (int to = v + have; to < std::min(n, radix * have); to += have) schedule.copy(rank(v), rank(to), 0);
+  return schedule;
 }
 
-/// Ranks are numbered from the root on, cyclically: v = 0 is the root. In a level of subtrees of `span` ranks, `top`
-/// has its own subtree and gets the others of up to radix · span ranks as children: use(top, below, end of below's
-/// subtree).
+/// `from` has got the sums of those radix · left, 2 · radix · left, … after it.
+Schedule reduce(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  const auto rank = [&](int v) { return (v + shape.root) % n; };
+  int left = 1;
+  while (left * radix < n) left *= radix;
+  Schedule schedule(shape, /*parts=*/1);
+  for (; left >= 1; left /= radix, schedule.next_step())
+    for (int v = 0; v < left; ++v)
+      for (int from = v + left; from < std::min(n, radix * left); from += left)
+        schedule.reduce(rank(from), rank(v), 0, (n - from - 1) / (radix * left) + 1);
+  return schedule;
+}
+
+/// In a level of subtrees of `span` ranks, `top` has its own subtree and gets the others of up to radix · span ranks as
+/// children: use(top, below, end of below's subtree).
 template <class Use>
 void for_each_branch(int n, int radix, int span, Use use) {
   for (int top = 0; top < n; top += radix * span)
@@ -76,8 +92,9 @@ Schedule scatter(const Shape& shape, int radix) {
 Schedule build(const Shape& shape, int radix) {
   if (shape.collective == Collective::gather) return gather(shape, radix);
   if (shape.collective == Collective::scatter) return scatter(shape, radix);
-  assert(shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
-  return spread(shape, radix);
+  if (shape.collective == Collective::reduce) return reduce(shape, radix);
+  assert(shape.collective == Collective::broadcast);
+  return broadcast(shape, radix);
 }
 
 /// The blocks of the largest subtree of a rank other than the root.

@@ -1,8 +1,5 @@
 // Blocks take their longest hop first, so that few of them travel far.
-#include <bit>
-
 #include "algorithms/algorithm.h"
-#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -15,17 +12,10 @@ namespace {
 ///
 /// Loch and Koslovski, "Sparbit: a new logarithmic-cost and data locality-aware MPI Allgather algorithm", SBAC-PAD
 /// 2021.
+///
+/// That is PAT with messages of any number of blocks.
 Schedule build(const Shape& shape, int) {
-  const int n = shape.ranks;
-  Schedule schedule = with_own_blocks(shape);
-  for (int distance = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); distance >= 1; distance /= 2) {
-    for_each_sender_ahead(shape, distance, [&](Rank rank) {
-      for (int offset = distance; offset < n; offset += 2 * distance)
-        pass_on(schedule, (rank + distance - offset + n) % n, rank, (rank + distance) % n);
-    });
-    schedule.next_step();
-  }
-  return schedule;
+  return algorithm::pat.build(shape, shape.ranks);
 }
 
 /// The last step has the largest messages.

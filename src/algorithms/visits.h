@@ -67,4 +67,11 @@ inline void pass_on(Schedule& schedule, Rank group, Rank from, Rank to) {
   schedule.copy(from, group == from ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to, {Buffer::output, group});
 }
 
+/// An all-gather in which a rank's data grows by a factor of `radix` in each step: a rank that `have` blocks have come
+/// to, its own and those behind it, cyclically, sends them to the ranks `have`, 2·`have`, … ahead. `ahead` is 1, or -1
+/// if that is downwards. (bruck.cpp)
+Schedule growing(const Shape& shape, int radix, int ahead);
+/// The number of blocks in its largest message.
+int items_of_growing(const Shape& shape, int radix);
+
 }  // namespace tutti
