@@ -46,27 +46,26 @@ class Sums {
   std::vector<std::vector<Rank>> blocks_;  // of each participant: the blocks in scratch
 };
 
-/// Calls `visit` with each participant that folds a rank, if the transfers between the two are kept.
+/// A step, unless nobody is folded: calls `visit` with each participant that folds a rank, if the transfers between the
+/// two are kept.
 template <class Visit>
-void for_each_fold(const Schedule& schedule, const Butterfly& butterfly, Visit&& visit) {
+void fold_step(Schedule& schedule, const Butterfly& butterfly, Visit&& visit) {
+  if (butterfly.folded() == 0) return;
   const auto [begin, end] = participants(schedule, butterfly);
   for (int i = begin; i < std::min(end, butterfly.folded()); ++i) visit(i);
+  schedule.next_step();
 }
 
 void fold_in(Schedule& schedule, const Butterfly& butterfly, int chunks) {
-  if (butterfly.folded() == 0) return;
-  for_each_fold(schedule, butterfly, [&](int i) {
+  fold_step(schedule, butterfly, [&](int i) {
     for (int chunk = 0; chunk < chunks; ++chunk) schedule.reduce(butterfly.guest(i), butterfly.rank(i), chunk);
   });
-  schedule.next_step();
 }
 
 void fold_out(Schedule& schedule, const Butterfly& butterfly, int chunks) {
-  if (butterfly.folded() == 0) return;
-  for_each_fold(schedule, butterfly, [&](int i) {
+  fold_step(schedule, butterfly, [&](int i) {
     for (int chunk = 0; chunk < chunks; ++chunk) schedule.copy(butterfly.rank(i), butterfly.guest(i), chunk);
   });
-  schedule.next_step();
 }
 
 /// Calls `visit` with each participant and its partner in `step`, if the transfers between the two are kept.
@@ -189,11 +188,10 @@ Schedule halve(const Shape& shape, const Butterfly& butterfly) {
     schedule.reduce(at, first ? Ref{Buffer::input, block} : sum, at, sum, at);
     schedule.reduce(from, theirs, at, sum, from, inputs);
   };
-  for_each_fold(schedule, butterfly, [&](int i) {
+  fold_step(schedule, butterfly, [&](int i) {
     for (Rank block = 0; block < shape.ranks; ++block)
       add(butterfly.guest(i), {Buffer::input, block}, 1, i, block, true);
   });
-  if (butterfly.folded() > 0) schedule.next_step();
   for (int step = 0; step < butterfly.steps(); ++step, schedule.next_step()) {
     for_each_pair(schedule, butterfly, step, [&](int i, int to) {
       const Rank from = butterfly.rank(i);
@@ -204,11 +202,10 @@ Schedule halve(const Shape& shape, const Butterfly& butterfly) {
           add(from, is_input(i) ? Ref{Buffer::input, block} : sums.at(i, from, block), inputs, to, block, is_input(to));
     });
   }
-  for_each_fold(schedule, butterfly, [&](int i) {
+  fold_step(schedule, butterfly, [&](int i) {
     schedule.copy(butterfly.rank(i), sums.at(i, butterfly.rank(i), butterfly.guest(i)), butterfly.guest(i),
                   {Buffer::output, 0});
   });
-  if (butterfly.folded() > 0) schedule.next_step();
   return schedule;
 }
 

@@ -3,24 +3,14 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/skips.h"
 #include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
 
-/// One round: blocks [skip, end) of a rank's window are combined with blocks [0, end - skip) of the rank `skip`
-/// further.
-struct Round {
-  int skip;
-  int end;
-};
-
-/// Halves n, rounding up, until one block is left.
-std::vector<Round> rounds_of(int n) {
-  std::vector<Round> rounds;
-  for (int end = n; end > 1; end = (end + 1) / 2) rounds.push_back({.skip = (end + 1) / 2, .end = end});
-  return rounds;
-}
+// In a round, blocks [skip, end) of a rank's window are combined with blocks [0, end - skip) of the rank `skip`
+// further: of circulant_skips one, and the one before it.
 
 /// Whose inputs a rank's sums hold: by block of the window, how far behind the rank they are. Equal on all ranks.
 class Summed {
@@ -37,10 +27,10 @@ class Summed {
     return inputs;
   }
 
-  void end(const Round& round) {
-    for (int i = round.skip; i < round.end; ++i)
+  void end_round(int skip, int end) {
+    for (int i = skip; i < end; ++i)
       for (const int distance : behind_[static_cast<std::size_t>(i)])
-        behind_[static_cast<std::size_t>(i - round.skip)].push_back(distance + round.skip);
+        behind_[static_cast<std::size_t>(i - skip)].push_back(distance + skip);
   }
 
  private:
@@ -50,24 +40,21 @@ class Summed {
 
 Schedule all_reduce(const Shape& shape) {
   const int n = shape.ranks;
-  const std::vector<Round> rounds = rounds_of(n);
+  const std::vector<int> skips = circulant_skips(n);
   Summed summed(shape);
   Schedule schedule(shape, /*parts=*/n);
-  for (const Round& round : rounds) {
-    const int skip = round.skip;
+  for (std::size_t round = 1; round < skips.size(); ++round, schedule.next_step()) {
+    const int skip = skips[round], end = skips[round - 1];
     for_each_sender_ahead(shape, skip, [&](Rank rank) {
-      for (int i = skip; i < round.end; ++i)
-        schedule.reduce(rank, (rank + skip) % n, (rank + i) % n, summed.inputs(rank, i));
+      for (int i = skip; i < end; ++i) schedule.reduce(rank, (rank + skip) % n, (rank + i) % n, summed.inputs(rank, i));
     });
-    summed.end(round);
-    schedule.next_step();
+    summed.end_round(skip, end);
   }
-  for (const Round& round : Reversed(rounds)) {
-    const int skip = round.skip;
+  for (std::size_t round = skips.size() - 1; round > 0; --round, schedule.next_step()) {
+    const int skip = skips[round], end = skips[round - 1];
     for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
-      for (int i = 0; i < round.end - skip; ++i) schedule.copy(rank, (rank - skip + n) % n, (rank + i) % n);
+      for (int i = 0; i < end - skip; ++i) schedule.copy(rank, (rank - skip + n) % n, (rank + i) % n);
     });
-    schedule.next_step();
   }
   return schedule;
 }
@@ -79,19 +66,19 @@ Schedule reduce_scatter(const Shape& shape) {
   int sums = 0;  // blocks [0, sums) already have one
   Summed summed(shape);
   Schedule schedule(shape, /*parts=*/1);
-  for (const Round& round : rounds_of(n)) {
-    const int skip = round.skip;
+  const std::vector<int> skips = circulant_skips(n);
+  for (std::size_t round = 1; round < skips.size(); ++round, schedule.next_step()) {
+    const int skip = skips[round], end = skips[round - 1];
     const auto held = [&](Rank rank, int i) { return i < sums ? sum(i) : Ref{Buffer::input, (rank + i) % n}; };
     for_each_sender_ahead(shape, skip, [&](Rank rank) {
-      for (int i = skip; i < round.end; ++i) {
+      for (int i = skip; i < end; ++i) {
         const Rank to = (rank + skip) % n;
         schedule.reduce(to, held(to, i - skip), to, sum(i - skip), to);
         schedule.reduce(rank, held(rank, i), to, sum(i - skip), rank, summed.inputs(rank, i));
       }
     });
-    summed.end(round);
-    sums = std::max(sums, round.end - skip);
-    schedule.next_step();
+    summed.end_round(skip, end);
+    sums = std::max(sums, end - skip);
   }
   return schedule;
 }
@@ -99,13 +86,12 @@ Schedule reduce_scatter(const Shape& shape) {
 Schedule all_gather(const Shape& shape) {
   const int n = shape.ranks;
   Schedule schedule = with_own_blocks(shape);
-  const std::vector<Round> rounds = rounds_of(n);
-  for (const Round& round : Reversed(rounds)) {
-    const int skip = round.skip;
+  const std::vector<int> skips = circulant_skips(n);
+  for (std::size_t round = skips.size() - 1; round > 0; --round, schedule.next_step()) {
+    const int skip = skips[round], end = skips[round - 1];
     for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
-      for (int i = 0; i < round.end - skip; ++i) pass_on(schedule, (rank + i) % n, rank, (rank - skip + n) % n);
+      for (int i = 0; i < end - skip; ++i) pass_on(schedule, (rank + i) % n, rank, (rank - skip + n) % n);
     });
-    schedule.next_step();
   }
   return schedule;
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/types.h"
+#include "plan/schedule.h"
 
 namespace tutti {
 
@@ -33,5 +33,25 @@ class Digits {
   int radix_;
   int active_ = 1;
 };
+
+/// A step, unless all ranks are active: calls `visit` with each rank that is not, and the active one that stands for
+/// it, if the transfers between the two are kept.
+template <class Visit>
+void fold_step(Schedule& schedule, const Digits& digits, Visit visit) {
+  for (int i = 0; i < digits.active(); ++i)
+    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
+      if (schedule.keeps(rank, digits.rank(i))) visit(rank, digits.rank(i));
+  if (digits.active() < schedule.ranks()) schedule.next_step();
+}
+
+/// Calls `visit` with the i-th active rank and one that differs from it in the digit at `distance`, for all such pairs
+/// between which transfers are kept.
+template <class Visit>
+void for_each_pair(const Schedule& schedule, const Digits& digits, int distance, Visit visit) {
+  for (int i = 0; i < digits.active(); ++i)
+    for (int digit = 0; digit < digits.radix(); ++digit)
+      if (const int to = digits.with(i, distance, digit); to != i && schedule.keeps(digits.rank(i), digits.rank(to)))
+        visit(i, to);
+}
 
 }  // namespace tutti

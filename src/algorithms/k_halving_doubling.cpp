@@ -21,22 +21,6 @@ Window window(const Digits& digits, int i, int distance) {
   return kept;
 }
 
-void fold_in(Schedule& schedule, const Digits& digits) {
-  for (int i = 0; i < digits.active(); ++i)
-    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
-      for (int chunk = 0; chunk < digits.active() && schedule.keeps(rank, digits.rank(i)); ++chunk)
-        schedule.reduce(rank, digits.rank(i), chunk);
-  if (digits.active() < schedule.ranks()) schedule.next_step();
-}
-
-void fold_out(Schedule& schedule, const Digits& digits) {
-  for (int i = 0; i < digits.active(); ++i)
-    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
-      for (int chunk = 0; chunk < digits.active() && schedule.keeps(digits.rank(i), rank); ++chunk)
-        schedule.copy(digits.rank(i), rank, chunk);
-  schedule.next_step();
-}
-
 /// Halving and doubling of radix k: in each step the vector is divided into k parts, one for each of a group of k
 /// ranks; then backwards. It lies between recursive multiplying and two-shot, which it is for k = n.
 ///
@@ -48,28 +32,24 @@ void fold_out(Schedule& schedule, const Digits& digits) {
 Schedule build(const Shape& shape, int radix) {
   const Digits digits(shape.ranks, radix);
   Schedule schedule(shape, /*parts=*/digits.active());
-  fold_in(schedule, digits);
+  fold_step(schedule, digits, [&](Rank rank, Rank active) {
+    for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.reduce(rank, active, chunk);
+  });
   int distance = 1;
   for (; distance < digits.active(); distance *= digits.radix(), schedule.next_step())
-    for (int i = 0; i < digits.active(); ++i)
-      for (int digit = 0; digit < digits.radix(); ++digit) {
-        const int to = digits.with(i, distance, digit);
-        if (to == i || !schedule.keeps(digits.rank(i), digits.rank(to))) continue;
-        const auto [first, size] = window(digits, to, distance * digits.radix());
-        for (int chunk = first; chunk < first + size; ++chunk)
-          schedule.reduce(digits.rank(i), digits.rank(to), chunk, digits.ranks_met(i, distance));
-      }
-  while ((distance /= digits.radix()) >= 1) {
-    for (int i = 0; i < digits.active(); ++i)
-      for (int digit = 0; digit < digits.radix(); ++digit) {
-        const int to = digits.with(i, distance, digit);
-        if (to == i || !schedule.keeps(digits.rank(i), digits.rank(to))) continue;
-        const auto [first, size] = window(digits, i, distance * digits.radix());
-        for (int chunk = first; chunk < first + size; ++chunk) schedule.copy(digits.rank(i), digits.rank(to), chunk);
-      }
-    schedule.next_step();
-  }
-  fold_out(schedule, digits);
+    for_each_pair(schedule, digits, distance, [&](int i, int to) {
+      const auto [first, size] = window(digits, to, distance * digits.radix());
+      for (int chunk = first; chunk < first + size; ++chunk)
+        schedule.reduce(digits.rank(i), digits.rank(to), chunk, digits.ranks_met(i, distance));
+    });
+  for (distance /= digits.radix(); distance >= 1; distance /= digits.radix(), schedule.next_step())
+    for_each_pair(schedule, digits, distance, [&](int i, int to) {
+      const auto [first, size] = window(digits, i, distance * digits.radix());
+      for (int chunk = first; chunk < first + size; ++chunk) schedule.copy(digits.rank(i), digits.rank(to), chunk);
+    });
+  fold_step(schedule, digits, [&](Rank rank, Rank active) {
+    for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.copy(active, rank, chunk);
+  });
   return schedule;
 }
 

@@ -14,33 +14,23 @@ bool supports(const Shape& shape, int radix) {
 }
 
 Schedule all_reduce(const Shape& shape, const Digits& digits) {
-  const int active = digits.active();
   Schedule schedule(shape, /*parts=*/1);
-  for (int i = 0; i < active; ++i)
-    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.reduce(rank, digits.rank(i), 0);
-  if (active < shape.ranks) schedule.next_step();
-  for (int distance = 1; distance < active; distance *= digits.radix(), schedule.next_step())
-    for (int i = 0; i < active; ++i)
-      for (int digit = 0; digit < digits.radix(); ++digit)
-        if (const int to = digits.with(i, distance, digit); to != i)
-          schedule.reduce(digits.rank(i), digits.rank(to), 0, digits.ranks_met(i, distance));
-  for (int i = 0; i < active; ++i)
-    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.copy(digits.rank(i), rank, 0);
-  if (active < shape.ranks) schedule.next_step();
+  fold_step(schedule, digits, [&](Rank rank, Rank active) { schedule.reduce(rank, active, 0); });
+  for (int distance = 1; distance < digits.active(); distance *= digits.radix(), schedule.next_step())
+    for_each_pair(schedule, digits, distance, [&](int i, int to) {
+      schedule.reduce(digits.rank(i), digits.rank(to), 0, digits.ranks_met(i, distance));
+    });
+  fold_step(schedule, digits, [&](Rank rank, Rank active) { schedule.copy(active, rank, 0); });
   return schedule;
 }
 
 Schedule all_gather(const Shape& shape, const Digits& digits) {
-  const int n = shape.ranks;
   Schedule schedule = with_own_blocks(shape);
-  for (int distance = 1; distance < n; distance *= digits.radix(), schedule.next_step())
-    for (Rank rank = 0; rank < n; ++rank)
-      for (int digit = 0; digit < digits.radix(); ++digit) {
-        const Rank to = digits.with(rank, distance, digit);
-        if (to == rank || !schedule.keeps(rank, to)) continue;
-        const int begin = rank / distance * distance;
-        for (int group = begin; group < begin + distance; ++group) pass_on(schedule, group, rank, to);
-      }
+  for (int distance = 1; distance < shape.ranks; distance *= digits.radix(), schedule.next_step())
+    for_each_pair(schedule, digits, distance, [&](Rank rank, Rank to) {  // all are active
+      const int begin = rank / distance * distance;
+      for (int group = begin; group < begin + distance; ++group) pass_on(schedule, group, rank, to);
+    });
   return schedule;
 }
 
