@@ -6,8 +6,7 @@ namespace tutti {
 namespace {
 
 bool supports(const Shape& shape, int) {
-  return shape.ranks > 2 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
-                             shape.collective == Collective::reduce_scatter);
+  return shape.ranks > 2 && algorithm::ring.supports(shape, 0);
 }
 
 /// Bidirectional ring: half of the data travels around in one direction, half in the other, so a link is full in both

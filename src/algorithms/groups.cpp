@@ -33,6 +33,10 @@ Groups near_groups(const Shape& shape, int size) {
   return of_level(level);
 }
 
+bool are_alike(const Groups& groups) {
+  return std::ranges::all_of(groups, [&](const auto& group) { return group.size() == groups[0].size(); });
+}
+
 Member find_member(const Groups& groups, Rank rank) {
   if (rank == Shape::everybody) return {};
   for (std::size_t group = 0; group < groups.size(); ++group)

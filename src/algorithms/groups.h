@@ -13,6 +13,9 @@ using Groups = std::vector<std::vector<Rank>>;
 /// one rank. Empty if there are none: fewer than two groups, or `size` does not divide the number of ranks.
 Groups near_groups(const Shape& shape, int size);
 
+/// Whether they all have one size.
+bool are_alike(const Groups& groups);
+
 /// Where a rank is: its group, and its place there; nowhere if `rank` is everybody.
 struct Member {
   int group = Shape::everybody;

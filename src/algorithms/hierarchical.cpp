@@ -76,12 +76,9 @@ std::vector<Ref> blocks_across(const Groups& groups, Buffer buffer, int j) {
 }
 
 bool supports(const Shape& shape, int group_size) {
-  if (shape.collective != Collective::all_reduce && shape.collective != Collective::all_gather &&
-      shape.collective != Collective::reduce_scatter)
-    return false;
+  if (!algorithm::circulant.supports(shape, 0)) return false;
   const Groups groups = near_groups(shape, group_size);
-  const auto differs = [&](const std::vector<Rank>& group) { return group.size() != groups[0].size(); };
-  return !groups.empty() && (shape.collective == Collective::all_reduce || std::ranges::none_of(groups, differs));
+  return !groups.empty() && (shape.collective == Collective::all_reduce || are_alike(groups));
 }
 
 Schedule build(const Shape& shape, int group_size);

@@ -12,8 +12,7 @@ namespace {
 bool supports(const Shape& shape, int group_size) {
   if (shape.collective != Collective::all_to_all) return false;
   const Groups groups = near_groups(shape, group_size);
-  return !groups.empty() &&
-         std::ranges::all_of(groups, [&](const auto& group) { return group.size() == groups[0].size(); });
+  return !groups.empty() && are_alike(groups);
 }
 
 /// Hierarchical all-to-all: inside its group, each rank passes the j-th member all data for j-th members. Then the j-th

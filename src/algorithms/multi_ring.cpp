@@ -28,9 +28,7 @@ std::size_t known_rings(const Shape& shape, int rings) {
 }
 
 bool supports(const Shape& shape, int rings) {
-  if (shape.ranks < 2 || (shape.collective != Collective::all_reduce && shape.collective != Collective::all_gather &&
-                          shape.collective != Collective::reduce_scatter))
-    return false;
+  if (!algorithm::ring.supports(shape, 0)) return false;
   if (known_rings(shape, rings) > 0) return true;
   return rings != all_known && static_cast<int>(strides(shape.ranks, rings).size()) == rings;
 }

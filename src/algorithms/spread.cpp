@@ -40,13 +40,6 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(par
   }
 }
 
-std::vector<int> Tree::children(int v) const {
-  std::vector<int> all;
-  for (int child = 0; child < size(); ++child)
-    if (parent(child) == v) all.push_back(child);
-  return all;
-}
-
 std::vector<int> Tree::sizes() const {
   std::vector<std::vector<int>> levels(static_cast<std::size_t>(height()) + 1);
   for (int v = 0; v < size(); ++v) levels[static_cast<std::size_t>(depth(v))].push_back(v);

@@ -23,8 +23,7 @@ class Tree {
   int parent(int v) const { return parents_[static_cast<std::size_t>(v)]; }
   int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
   int height() const { return std::ranges::max(depths_); }                 ///< the greatest depth
-  std::vector<int> children(int v) const;
-  std::vector<int> sizes() const;  ///< by rank: how many ranks its subtree has
+  std::vector<int> sizes() const;                                          ///< by rank: how many ranks its subtree has
   /// All nodes with a parent, or, unless `v` is none, those whose edge to the parent is an edge of `v`.
   std::vector<int> nodes_near(int v) const;
 
