@@ -37,22 +37,10 @@ Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
 }
 
 void Jobs::collect() {
-  std::vector<Transfer> sorted;
-  std::span<const Transfer> all = schedule_.transfers();
-  if (!std::ranges::is_sorted(all, {}, &Transfer::step)) {
-    sorted.assign(all.begin(), all.end());
-    std::ranges::stable_sort(sorted, {}, &Transfer::step);
-    all = sorted;
-  }
-  operands_.resize(
-      static_cast<std::size_t>(std::ranges::count_if(all, [this](const Transfer& t) { return wanted(t.to); })));
+  const auto is_wanted = [this](const Transfer& t) { return wanted(t.to); };
+  operands_.resize(static_cast<std::size_t>(std::ranges::count_if(schedule_.transfers(), is_wanted)));
   std::vector<std::uint32_t> job_of(apart_.size(), no_job);  // by destination, of this step
-  while (!all.empty()) {
-    const auto end = std::ranges::find_if(all, [&](const Transfer& t) { return t.step != all.front().step; });
-    const auto size = static_cast<std::size_t>(end - all.begin());
-    collect_step(all.first(size), job_of);
-    all = all.subspan(size);
-  }
+  for_each_step(schedule_, [&](std::span<const Transfer> transfers) { collect_step(transfers, job_of); });
 }
 
 /// Transfers into one block become one job with adjacent operands.

@@ -128,26 +128,22 @@ bool Lowering::send(int step, std::span<const Sent> messages, int turn) {
 
 /// `jobs`: of one turn.
 void Lowering::receive(int step, std::span<const int> jobs) {
-  for (const int index : jobs)
-    for (const Operand& operand : jobs_.job(index).sources) {
-      if (operand.rank == rank_) continue;
-      ++message_from_[static_cast<std::size_t>(operand.rank)].items;
-    }
+  const auto for_each_far = [this](const Job& job, auto visit) {
+    for (const Operand& operand : job.sources)
+      if (operand.rank != rank_) visit(operand.rank, message_from_[static_cast<std::size_t>(operand.rank)]);
+  };
+  for (const int index : jobs) for_each_far(jobs_.job(index), [](Rank, Received& message) { ++message.items; });
   for (const int index : jobs) {
     const Job& job = jobs_.job(index);
-    for (const Operand& operand : job.sources) {
-      if (operand.rank == rank_) continue;
-      Received& message = message_from_[static_cast<std::size_t>(operand.rank)];
-      if (message.read++ == 0) verb(Verb::peek, operand.rank, step, message.items);
-    }
+    for_each_far(job, [&](Rank peer, Received& message) {
+      if (message.read++ == 0) verb(Verb::peek, peer, step, message.items);
+    });
     make(job);
-    for (const Operand& operand : job.sources) {
-      if (operand.rank == rank_) continue;
-      Received& message = message_from_[static_cast<std::size_t>(operand.rank)];
-      if (++message.done < message.items) continue;
-      verb(Verb::release, operand.rank, step);
+    for_each_far(job, [&](Rank peer, Received& message) {
+      if (++message.done < message.items) return;
+      verb(Verb::release, peer, step);
       message = {};
-    }
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 // Every transfer of every rank, in steps. An algorithm returns a Schedule.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -116,5 +117,23 @@ class Schedule {
   WrittenChunks written_;   // by the shorthand, at wanted ranks
   OperandCounts operands_;  // of wanted ranks' reductions in the present step
 };
+
+/// Calls `visit` with the transfers of each step that has some, in the order of steps.
+template <class Visit>
+void for_each_step(const Schedule& schedule, Visit visit) {
+  std::vector<Transfer> sorted;
+  std::span<const Transfer> left = schedule.transfers();
+  if (!std::ranges::is_sorted(left, {}, &Transfer::step)) {
+    sorted.assign(left.begin(), left.end());
+    std::ranges::stable_sort(sorted, {}, &Transfer::step);
+    left = sorted;
+  }
+  while (!left.empty()) {
+    const auto end = std::ranges::find_if(left, [&](const Transfer& t) { return t.step != left.front().step; });
+    const auto size = static_cast<std::size_t>(end - left.begin());
+    visit(left.first(size));
+    left = left.subspan(size);
+  }
+}
 
 }  // namespace tutti

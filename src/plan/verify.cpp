@@ -42,7 +42,7 @@ class Proof {
   static std::size_t index(Rank rank, Buffer buffer) {
     return static_cast<std::size_t>(rank) * 3 + static_cast<std::size_t>(buffer);
   }
-  Result<void> step(std::span<const Transfer* const> transfers);
+  Result<void> step(std::span<const Transfer> transfers);
   std::string refs_wrong(const Transfer& t) const;
   bool refs_right(const Transfer& t) const;
   bool overwritten_in_place(Rank rank, Ref src) const;
@@ -89,34 +89,29 @@ Error wrong(Rank rank, int step, std::string what) {
 }
 
 Result<void> Proof::run() {
-  std::vector<const Transfer*> in_order;
-  in_order.reserve(schedule_.transfers().size());
-  for (const Transfer& t : schedule_.transfers()) in_order.push_back(&t);
-  if (!std::ranges::is_sorted(in_order, {}, &Transfer::step)) std::ranges::stable_sort(in_order, {}, &Transfer::step);
-  for (auto begin = in_order.begin(); begin != in_order.end();) {
-    const auto end = std::find_if(begin, in_order.end(), [&](auto* t) { return t->step != (*begin)->step; });
-    TUTTI_TRY(step({begin, end}));
-    begin = end;
-  }
-  return {};
+  Result<void> right;
+  for_each_step(schedule_, [&](std::span<const Transfer> transfers) {
+    if (right) right = step(transfers);
+  });
+  return right;
 }
 
 /// All sources are read before anything is written.
-Result<void> Proof::step(std::span<const Transfer* const> transfers) {
+Result<void> Proof::step(std::span<const Transfer> transfers) {
   landings_.clear();
-  for (const Transfer* t : transfers) {
-    if (!refs_right(*t)) return wrong(has_rank(t->to) ? t->to : -1, t->step, refs_wrong(*t));
-    const Id term = terms_[cell(t->from, t->src)];
+  for (const Transfer& t : transfers) {
+    if (!refs_right(t)) return wrong(has_rank(t.to) ? t.to : -1, t.step, refs_wrong(t));
+    const Id term = terms_[cell(t.from, t.src)];
     if (term == nothing)
-      return wrong(t->from, t->step, fmt::format("{} is read before anything is written to it", text(t->src)));
-    if (overwritten_in_place(t->from, t->src))
-      return wrong(t->from, t->step, fmt::format("{} is read after its place was written, in place", text(t->src)));
-    const std::size_t at = cell(t->to, t->dst);
+      return wrong(t.from, t.step, fmt::format("{} is read before anything is written to it", text(t.src)));
+    if (overwritten_in_place(t.from, t.src))
+      return wrong(t.from, t.step, fmt::format("{} is read after its place was written, in place", text(t.src)));
+    const std::size_t at = cell(t.to, t.dst);
     const auto number = static_cast<std::uint32_t>(landings_.size());
-    landings_.push_back({.transfer = t, .term = term, .before = std::exchange(landing_[at], number)});
+    landings_.push_back({.transfer = &t, .term = term, .before = std::exchange(landing_[at], number)});
   }
-  for (const Transfer* t : transfers) {
-    const std::size_t at = cell(t->to, t->dst);
+  for (const Transfer& t : transfers) {
+    const std::size_t at = cell(t.to, t.dst);
     if (landing_[at] == none) continue;  // handled together with another landing
     TUTTI_TRY(land(at));
     landing_[at] = none;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -36,13 +37,7 @@ class Trace {
   Trace(const Schedule& schedule, Contribution lost) : cells_(schedule, false), current_(cells_.size(), none) {
     values_.push_back({.rank = lost.rank, .at = {Buffer::input, lost.block}, .has = true});
     current_[cells_.at(lost.rank, values_[0].at)] = 0;
-    std::vector<Transfer> in_order(schedule.transfers().begin(), schedule.transfers().end());
-    std::ranges::stable_sort(in_order, {}, &Transfer::step);
-    for (std::size_t begin = 0, end = 0; begin < in_order.size(); begin = end) {
-      while (end < in_order.size() && in_order[end].step == in_order[begin].step) ++end;
-      step(
-          {in_order.begin() + static_cast<std::ptrdiff_t>(begin), in_order.begin() + static_cast<std::ptrdiff_t>(end)});
-    }
+    for_each_step(schedule, [this](std::span<const Transfer> transfers) { step(transfers); });
   }
 
   int last(Rank rank, Ref ref) const { return current_[cells_.at(rank, ref)]; }
@@ -52,7 +47,7 @@ class Trace {
   int farthest(const Schedule& schedule, Rank to) const;
 
  private:
-  void step(const std::vector<Transfer>& transfers);
+  void step(std::span<const Transfer> transfers);
   std::vector<int> chain(int last) const;
   void latest_loss(int value, int& found) const;
 
@@ -63,7 +58,7 @@ class Trace {
 };
 
 /// All sources are read before anything is written.
-void Trace::step(const std::vector<Transfer>& transfers) {
+void Trace::step(std::span<const Transfer> transfers) {
   std::vector<int> read;
   for (const Transfer& t : transfers) read.push_back(current_[cells_.at(t.from, t.src)]);
   for (std::size_t i = 0; i < transfers.size(); ++i) {
