@@ -126,8 +126,7 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
 
 /// Closes the handle, which nobody uses from here on.
 Result<void> end(Process& process, tuttiComm_t comm) {
-  constexpr std::int64_t limit_ns = 1'000'000'000;
-  const auto entry = comms().close(process.system, comm, limit_ns);
+  const auto entry = handles<CommEntry>().close(process.system, comm);
   if (!entry) return invalid_argument("comm is not a communicator, or was destroyed already");
   leave(*entry->communicator);
   return {};
@@ -143,15 +142,17 @@ std::optional<std::string> variable(const Config& config, const char* name) {
   return value == nullptr || (sets && *value == '\0') ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// A rank whose settings are refused tells the others, who would otherwise wait for it until their limit: `tell` gets
-/// the process that does so and the deadline of the start.
+/// As Process::get. A rank whose settings are refused tells the others, who would otherwise wait for it until their
+/// limit: `tell` gets the process that does so, the reason, and the deadline of the start.
 template <class Tell>
-void tell_others(const tuttiConfig_t* config, Tell tell) {
-  Process* const process = Process::of_refused();
-  if (process == nullptr) return;  // a forked child is no rank
-  auto deadline_ns = deadline_of(*process, config);
-  if (!deadline_ns) deadline_ns = deadline_of(*process, nullptr);
-  tell(*process, *deadline_ns);
+Result<Process*> process_or_tell(const tuttiConfig_t* config, Tell tell) {
+  auto process = Process::get();
+  Process* const by = process ? nullptr : Process::of_refused();
+  if (by == nullptr) return process;  // all is well, or a forked child, which is no rank
+  auto deadline_ns = deadline_of(*by, config);
+  if (!deadline_ns) deadline_ns = deadline_of(*by, nullptr);
+  tell(*by, process.error(), *deadline_ns);
+  return process;
 }
 
 Result<LaunchInfo> launch_of(const Process& process) {
@@ -181,15 +182,11 @@ tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUnique
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(comm, "comm"));
     auto decoded = TUTTI_TRY(UniqueId::decode(id.internal));
-    auto process = Process::get();
-    if (!process) {
-      tell_others(config, [&](Process& by, std::int64_t deadline_ns) {
-        refuse_start(by, decoded, {.rank = rank, .ranks = nranks}, process.error(), deadline_ns);
-      });
-      return std::move(process).error();
-    }
-    auto deadline_ns = TUTTI_TRY(deadline_of(**process, config));
-    return init_rank(**process, comm, {.rank = rank, .ranks = nranks}, decoded, config, deadline_ns);
+    auto process = TUTTI_TRY(process_or_tell(config, [&](Process& by, const Error& why, std::int64_t deadline_ns) {
+      refuse_start(by, decoded, {.rank = rank, .ranks = nranks}, why, deadline_ns);
+    }));
+    auto deadline_ns = TUTTI_TRY(deadline_of(*process, config));
+    return init_rank(*process, comm, {.rank = rank, .ranks = nranks}, decoded, config, deadline_ns);
   });
 }
 
@@ -220,17 +217,13 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) 
 tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(comm, "comm"));
-    auto process = Process::get();
-    if (!process) {
-      tell_others(config, [&](Process& by, std::int64_t deadline_ns) {
-        if (const auto launch = launch_of(by)) refuse_at_meeting(by, *launch, process.error(), deadline_ns);
-      });
-      return std::move(process).error();
-    }
-    auto deadline_ns = TUTTI_TRY(deadline_of(**process, config));
-    auto launch = TUTTI_TRY(launch_of(**process));
-    auto meeting = TUTTI_TRY(meet(**process, launch, deadline_ns));
-    return init_rank(**process, comm, {.rank = meeting.rank, .ranks = meeting.ranks}, meeting.id, config, deadline_ns);
+    auto process = TUTTI_TRY(process_or_tell(config, [&](Process& by, const Error& why, std::int64_t deadline_ns) {
+      if (const auto launch = launch_of(by)) refuse_at_meeting(by, *launch, why, deadline_ns);
+    }));
+    auto deadline_ns = TUTTI_TRY(deadline_of(*process, config));
+    auto launch = TUTTI_TRY(launch_of(*process));
+    auto meeting = TUTTI_TRY(meet(*process, launch, deadline_ns));
+    return init_rank(*process, comm, {.rank = meeting.rank, .ranks = meeting.ranks}, meeting.id, config, deadline_ns);
   });
 }
 

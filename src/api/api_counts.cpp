@@ -34,10 +34,10 @@ class Widened {
   /// of size_t are. Errors: invalid_argument (a negative number).
   static Result<Widened> of(const Counts32& given, int groups, const char* side) {
     Widened all;
+    if (given.counts == nullptr) return all;  // which is an error if the rank needs them
     all.counts_.resize(static_cast<std::size_t>(groups));
-    if (given.displacements != nullptr) all.displacements_.resize(static_cast<std::size_t>(groups));
-    all.given_ = given.counts != nullptr;
-    for (std::size_t g = 0; all.given_ && g < all.counts_.size(); ++g) {
+    if (given.displacements != nullptr) all.displacements_.resize(all.counts_.size());
+    for (std::size_t g = 0; g < all.counts_.size(); ++g) {
       if (given.counts[g] < 0) return negative(side, "counts", g, given.counts[g]);
       all.counts_[g] = static_cast<std::size_t>(given.counts[g]);
       if (all.displacements_.empty() || given.counts[g] == 0) continue;
@@ -47,7 +47,7 @@ class Widened {
     return all;
   }
   Counts counts() const {
-    return {.counts = given_ ? counts_.data() : nullptr,
+    return {.counts = counts_.empty() ? nullptr : counts_.data(),
             .displacements = displacements_.empty() ? nullptr : displacements_.data()};
   }
 
@@ -58,7 +58,6 @@ class Widened {
   }
 
   std::vector<std::size_t> counts_, displacements_;
-  bool given_ = false;
 };
 
 tuttiResult_t with_counts32(tuttiComm_t comm, tuttiStream_t stream, const Request& request, int type,

@@ -78,7 +78,7 @@ const char* tuttiGetErrorString(tuttiResult_t result) {
 const char* tuttiGetLastError(tuttiComm_t comm) {
   if (comm == nullptr) return last_words().text.c_str();
   try {
-    const auto entry = comms().use(comm);
+    const auto entry = handles<CommEntry>().use(comm);
     if (entry && entry->communicator->failed())
       report(entry->communicator->explained_failure());
     else if (const auto loss = entry ? entry->communicator->first_error() : std::nullopt)

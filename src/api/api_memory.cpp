@@ -81,7 +81,7 @@ tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream) {
     auto process = TUTTI_TRY(Process::get());
     auto made = std::make_shared<Stream>(*process);
     TUTTI_TRY(made->start());
-    void* const handle = streams().open(std::move(made));
+    void* const handle = handles<Stream>().open(std::move(made));
     if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 streams"};
     *stream = static_cast<tuttiStream_t>(handle);
     return {};
@@ -128,9 +128,8 @@ tuttiResult_t tuttiStreamAddCallback(tuttiStream_t stream, void (*callback)(void
 tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
   return guarded([&]() -> Result<void> {
     auto process = TUTTI_TRY(Process::get());
-    constexpr std::int64_t limit_ns = 1'000'000'000;
-    auto closed = streams().close(process->system, stream, limit_ns);
-    if (!closed) return invalid_argument("stream is not a stream, or was destroyed already");
+    if (!handles<Stream>().close(process->system, stream))
+      return invalid_argument("stream is not a stream, or was destroyed already");
     return {};
   });
 }

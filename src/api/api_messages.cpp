@@ -8,11 +8,6 @@
 #include "submit/tagged_messages.h"
 
 namespace tutti::api {
-HandleTable<TaggedMessage>& requests() {
-  static auto* const table = new HandleTable<TaggedMessage>;
-  return *table;
-}
-
 namespace {
 
 /// `any`: of a receive or a probe, which may leave both open.
@@ -56,7 +51,7 @@ Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t*
   TUTTI_TRY(check_on_host(*communicator, asked.data));
   if (communicator->failed()) return communicator->report_failure();
   const auto message = std::make_shared<TaggedMessage>(communicator, same, asked.peer, asked.tag);
-  void* const handle = requests().open(message);
+  void* const handle = handles<TaggedMessage>().open(message);
   if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 requests"};
   *request = static_cast<tuttiRequest_t>(handle);
   message->start();
@@ -73,15 +68,14 @@ tuttiResult_t start_message(tuttiComm_t comm, const Asked& asked, tuttiRequest_t
 
 Result<std::shared_ptr<TaggedMessage>> use(tuttiRequest_t request) {
   TUTTI_TRY(Process::get());
-  const auto use = requests().use(request);
+  const auto use = handles<TaggedMessage>().use(request);
   if (use) return use.shared();
   return invalid_argument("request is not a request, or has ended");
 }
 
 /// Frees the request of a message that has ended. Errors: the message's.
 Result<void> finish(tuttiRequest_t* request, TaggedMessage& message, tuttiStatus_t* status) {
-  constexpr std::int64_t limit_ns = 1'000'000'000;
-  (void)requests().close(message.communicator().process().system, *request, limit_ns);
+  (void)handles<TaggedMessage>().close(message.communicator().process().system, *request);
   *request = nullptr;
   tell(status, message.envelope(), message.cancelled());
   return message.result();

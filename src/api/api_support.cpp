@@ -7,17 +7,6 @@
 
 namespace tutti::api {
 
-// The tables are never destroyed: threads may still use a handle while the process exits.
-HandleTable<CommEntry>& comms() {
-  static auto* const table = new HandleTable<CommEntry>;
-  return *table;
-}
-
-HandleTable<Stream>& streams() {
-  static auto* const table = new HandleTable<Stream>;
-  return *table;
-}
-
 LastWords& last_words() {
   thread_local LastWords words;
   return words;
@@ -36,7 +25,7 @@ tuttiResult_t report(const Error& error) {
 
 Result<CommUse> use(tuttiComm_t comm) {
   TUTTI_TRY(Process::get());
-  CommUse use = comms().use(comm);
+  CommUse use = handles<CommEntry>().use(comm);
   if (use) return use;
   return invalid_argument(comm == nullptr ? "comm is NULL" : "comm is not a communicator, or was destroyed or aborted");
 }
@@ -44,7 +33,7 @@ Result<CommUse> use(tuttiComm_t comm) {
 Result<std::shared_ptr<Stream>> use(tuttiStream_t stream) {
   if (stream == nullptr) return std::shared_ptr<Stream>();
   TUTTI_TRY(Process::get());
-  const auto use = streams().use(stream);
+  const auto use = handles<Stream>().use(stream);
   if (use) return use.shared();
   return invalid_argument("stream is not a stream, or was destroyed");
 }
@@ -66,7 +55,7 @@ void write_text(const std::string& all, char* to, std::size_t capacity, std::siz
 Result<tuttiComm_t> publish(std::shared_ptr<Communicator> communicator) {
   auto entry = std::make_shared<CommEntry>();
   entry->communicator = std::move(communicator);
-  void* const handle = comms().open(std::move(entry));
+  void* const handle = handles<CommEntry>().open(std::move(entry));
   if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 communicators"};
   return static_cast<tuttiComm_t>(handle);
 }

@@ -30,8 +30,12 @@ struct CommEntry {
   int next_op = tuttiNumOps;
 };
 
-HandleTable<CommEntry>& comms();
-HandleTable<Stream>& streams();
+/// The handles of one kind. Never destroyed: threads may still use a handle while the process exits.
+template <class T>
+HandleTable<T>& handles() {
+  static auto* const table = new HandleTable<T>;
+  return *table;
+}
 
 /// The calling thread's last error, for tuttiGetLastError.
 struct LastWords {

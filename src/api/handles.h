@@ -79,7 +79,7 @@ class HandleTable {
 
   /// Closes the handle to new uses and waits at most `limit_ns` for uses under way. Returns the object, or null if the
   /// handle is not open. If a use lasts longer than the limit, the table keeps the slot and the object.
-  std::shared_ptr<T> close(System& system, const void* handle, std::int64_t limit_ns) {
+  std::shared_ptr<T> close(System& system, const void* handle, std::int64_t limit_ns = 1'000'000'000) {
     Slot* const slot = slot_of(handle);
     if (slot == nullptr) return nullptr;
     std::uint32_t generation = generation_of(handle);
