@@ -108,10 +108,6 @@ std::int64_t CollectiveAcrossHosts::poll_set(std::vector<PollItem>& items) const
   return communicator_.poll_deadline_ns(awaited);
 }
 
-void CollectiveAcrossHosts::abandon(const Error& reason) {
-  communicator_.fail(reason);
-}
-
 std::string CollectiveAcrossHosts::where() const {
   if (!counts_) return run_.name() + run_.position_text();
   const Rank rank = counts_->waiting_for();

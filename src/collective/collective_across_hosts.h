@@ -27,7 +27,7 @@ class CollectiveAcrossHosts final : public Operation {
 
   std::string where() const override;
   Rank waits_for() const override;
-  void abandon(const Error& reason) override;
+  void abandon(const Error& reason) override { communicator_.fail(reason); }
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:

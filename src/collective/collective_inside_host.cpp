@@ -120,7 +120,7 @@ Result<Progress> CollectiveInsideHost::gather() {
     if (!small_) read_descriptor(gathered_, *descriptor);
   }
   if (small_) return start(Access::in_line);
-  TUTTI_TRY(agree());
+  if (counts_) run_.set_largest_count(TUTTI_TRY(counts_->agree()));
   return start(choose_access());
 }
 
@@ -132,11 +132,6 @@ void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& desc
   buffers_.mappable = buffers_.mappable && descriptor.mappable != 0;
   buffers_.readable = buffers_.readable && descriptor.readable != 0;
   if (counts_) counts_->add(descriptor);
-}
-
-Result<void> CollectiveInsideHost::agree() {
-  if (counts_) run_.set_largest_count(TUTTI_TRY(counts_->agree()));
-  return {};
 }
 
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.

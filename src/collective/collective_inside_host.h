@@ -47,7 +47,6 @@ class CollectiveInsideHost final : public Operation {
 
   Result<Progress> gather();
   void read_descriptor(Rank rank, const CallDescriptor& descriptor);
-  Result<void> agree();
   Access choose_access() const;
   const AccessTable& access_table(bool ordinary) const;
 

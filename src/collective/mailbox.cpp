@@ -64,8 +64,7 @@ void Mailbox::take(Unexpected& unexpected, const std::shared_ptr<Message>& messa
   message->begun = true;
   const std::size_t space = message->envelope.bytes;
   const DataType type = message->envelope.type;
-  message->envelope = {
-      .source = from, .tag = header.tag, .bytes = header.bytes, .type = enumerator<DataType>(header.type).value()};
+  message->envelope = unexpected.envelope();
   if (header.bytes > space || message->envelope.type != type)
     message->error =
         Error{.code = Code::invalid_usage,
@@ -149,10 +148,7 @@ std::optional<MessageEnvelope> Mailbox::probe(Rank source, int tag) {
     found = matching_.kept_for(wanted);
   }
   if (found == nullptr) return std::nullopt;
-  return MessageEnvelope{.source = found->from,
-                         .tag = found->header.tag,
-                         .bytes = found->header.bytes,
-                         .type = enumerator<DataType>(found->header.type).value()};
+  return found->envelope();
 }
 
 std::optional<MessageEnvelope> Mailbox::probe_to_the_end(Rank source, int tag) {

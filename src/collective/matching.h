@@ -20,6 +20,10 @@ struct Unexpected {
   std::shared_ptr<Message> taken_by = {};  ///< matched while it was still arriving
 
   std::size_t kept_bytes() const { return sizeof(Unexpected) + data.size(); }
+  MessageEnvelope envelope() const {
+    const DataType type = enumerator<DataType>(header.type).value();
+    return {.source = from, .tag = header.tag, .bytes = header.bytes, .type = type};
+  }
 };
 
 /// Both in the order in which they came.
