@@ -27,11 +27,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
 }
 
-bool same_ignoring_case(std::string_view a, std::string_view b) {
-  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
-  return std::ranges::equal(a, b, {}, upper, upper);
-}
-
 struct Parsed {
   std::string text;
   std::int64_t number = 0;
@@ -147,6 +142,11 @@ std::optional<std::string_view> lookup(std::span<const std::string> environment,
 }
 
 }  // namespace
+
+bool same_ignoring_case(std::string_view a, std::string_view b) {
+  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+  return std::ranges::equal(a, b, {}, upper, upper);
+}
 
 Config::Config() {
   for (const Setting& setting : settings()) {

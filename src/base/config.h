@@ -37,6 +37,9 @@ std::span<const Setting> settings();
 /// The table as it appears in docs/settings.md.
 std::string settings_page();
 
+/// Of ASCII letters.
+bool same_ignoring_case(std::string_view a, std::string_view b);
+
 /// Values of all settings. Precedence: environment, TUTTI_CONF_FILE or ~/.tutti.conf, /etc/tutti.conf, default.
 ///
 /// A file has NAME=VALUE lines, and comment lines that begin with #. An empty value counts as unset; a value has at

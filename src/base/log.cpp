@@ -56,12 +56,6 @@ std::string file_name(const std::string& pattern) {
   return name;
 }
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
-  return result;
-}
-
 /// ctime's functions may allocate; a failure of this one does no harm.
 std::array<char, 16> time_of_day() {
   constexpr std::int64_t ns_per_s = 1'000'000'000;
@@ -260,7 +254,8 @@ Result<unsigned> log_topics(std::string_view text) {
   while (!text.empty()) {
     const auto name = text.substr(0, text.find(','));
     text.remove_prefix(std::min(name.size() + 1, text.size()));
-    const auto at = std::ranges::find(topic_names, std::string_view(upper(name)), &TopicName::name);
+    const auto at =
+        std::ranges::find_if(topic_names, [name](const TopicName& one) { return same_ignoring_case(one.name, name); });
     if (at == topic_names.end())
       return invalid_argument(
           fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is not one of INIT, TOPO, NET, COLL, TUNE, ENV, ALLOC, ALL", name));
