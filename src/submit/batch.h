@@ -15,11 +15,6 @@ class Batch final : public Operation {
  public:
   explicit Batch(std::shared_ptr<Communicator> communicator)
       : communicator_(std::move(communicator)), limit_(communicator_->call_limit()) {}
-  /// A batch of one request.
-  template <class R>
-  Batch(std::shared_ptr<Communicator> communicator, const R& request) : Batch(std::move(communicator)) {
-    add(request);
-  }
   ~Batch() override;
 
   void add(const Request& request) { requests_.push_back(request); }

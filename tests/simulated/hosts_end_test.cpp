@@ -110,7 +110,8 @@ Outcome call_until_it_ends(HostsWorld& world, Called& called, int host, int turn
   int others = 0;
   const auto is_there = [&](std::size_t rank) { return world.host_of[rank] == host; };
   for (std::size_t rank = 0; rank < world.made.size(); ++rank) {
-    batches.push_back(std::make_unique<Batch>(world.made[rank], called.request(static_cast<Rank>(rank))));
+    batches.push_back(std::make_unique<Batch>(world.made[rank]));
+    batches.back()->add(called.request(static_cast<Rank>(rank)));
     batches.back()->enqueue();
     counted.push_back(std::make_unique<Counted>(*batches.back(), is_there(rank) ? outcome.turns : others));
     operations.push_back(counted.back().get());
