@@ -35,7 +35,9 @@ Result<Progress> CollectiveInsideHost::enter() {
       return Error{.code = Code::internal, .what = "a call that was small before has another access"};
     if (published_ != 0) return entered();
   }
-  auto may = TUTTI_TRY(communicator_.call_descriptors().may_enter(run_.sequence(), publishes_little()));
+  // Nothing but the descriptor: no payload outside of it, and no counts. A large call may carry one.
+  const bool publishes_little = small_ && DescriptorRings::is_compact(run_.size().input_bytes_max);
+  auto may = TUTTI_TRY(communicator_.call_descriptors().may_enter(run_.sequence(), publishes_little));
   if (!may) return Progress::blocked;
 
   CallDescriptor& descriptor = communicator_.call_descriptors().begin(run_.sequence());
@@ -76,12 +78,6 @@ bool CollectiveInsideHost::gathers_although_inline() const {
     case Collective::ex_scan: break;
   }
   return false;
-}
-
-/// Whether nothing but the descriptor is published: no payload outside of it, and no counts. A large call may carry
-/// one.
-bool CollectiveInsideHost::publishes_little() const {
-  return small_ && DescriptorRings::is_compact(run_.size().input_bytes_max);
 }
 
 void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {

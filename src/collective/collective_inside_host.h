@@ -41,7 +41,6 @@ class CollectiveInsideHost final : public Operation {
   Result<Progress> entered();
   void classify();
   bool gathers_although_inline() const;
-  bool publishes_little() const;
   void write_descriptor(CallDescriptor& descriptor);
   void write_payload(std::byte* to, std::size_t bytes) const;
 

@@ -20,7 +20,8 @@ Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   shape_.root = request_.root;
   count_ = request_.count;
   size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
-  from_file_ = plan_file_serves();
+  const auto& file = communicator_.process().choices.plan_file;
+  from_file_ = file && !request_.layout && count_ > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
   input_ = request_.input;
   output_ = request_.output;
   if (request_.output_aside(communicator_.rank())) return put_output_aside();
@@ -51,11 +52,6 @@ Result<void> CollectiveRun::put_output_aside() {
   if (output_bytes() == 0) return {};
   output_ = TUTTI_TRY(communicator_.staging(output_bytes()));
   return {};
-}
-
-bool CollectiveRun::plan_file_serves() const {
-  const auto& file = communicator_.process().choices.plan_file;
-  return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
 }
 
 /// Not where each call must be looked at: with a GPU or a plan from a file. A reduction of more ranks

@@ -66,7 +66,6 @@ class CollectiveRun {
   Result<void> copy_input();
   Result<void> put_output_aside();
   void compare_with_prediction(PredictionCheck& check);
-  bool plan_file_serves() const;
   std::int64_t now_ns() const { return communicator_.process().system.now_ns(); }
 
   Communicator& communicator_;
