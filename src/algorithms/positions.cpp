@@ -21,26 +21,15 @@ Level in_order(const Level& level, const std::vector<Rank>& order) {
   return groups;
 }
 
-/// Turns places of positions into places of ranks.
-class Renaming {
- public:
-  explicit Renaming(const Shape& shape, int parts) : shape_(shape), parts_(parts) {}
-
-  Rank rank(Rank position) const { return shape_.order[static_cast<std::size_t>(position)]; }
-  /// `rank`: whose buffer it is.
-  Ref ref(Rank rank, const Ref& at) const {
-    const auto groups = at.buffer == Buffer::input ? input_groups(shape_.collective, shape_.ranks, rank, shape_.root)
-                        : at.buffer == Buffer::output
-                            ? output_groups(shape_.collective, shape_.ranks, rank, shape_.root)
-                            : 0;
-    if (groups != shape_.ranks) return at;  // the rank's own group, or scratch, whose layout is the algorithm's
-    return {.buffer = at.buffer, .block = this->rank(at.block / parts_) * parts_ + at.block % parts_};
-  }
-
- private:
-  const Shape& shape_;
-  int parts_;
-};
+/// Turns a place named by positions into one named by ranks. `rank`: whose buffer it is.
+Ref renamed(const Shape& shape, int parts, Rank rank, const Ref& at) {
+  int groups = 0;
+  if (at.buffer == Buffer::input) groups = input_groups(shape.collective, shape.ranks, rank, shape.root);
+  if (at.buffer == Buffer::output) groups = output_groups(shape.collective, shape.ranks, rank, shape.root);
+  if (groups != shape.ranks) return at;  // the rank's own group, or scratch, whose layout is the algorithm's
+  const Rank owner = shape.order[static_cast<std::size_t>(at.block / parts)];
+  return {.buffer = at.buffer, .block = owner * parts + at.block % parts};
+}
 
 }  // namespace
 
@@ -61,12 +50,13 @@ Shape positions_of(const Shape& shape) {
 }
 
 Schedule by_rank(const Schedule& by_position, const Shape& shape) {
-  Schedule schedule(shape, by_position.parts());
-  const Renaming renaming(shape, by_position.parts());
+  const int parts = by_position.parts();
+  Schedule schedule(shape, parts);
   for (const Transfer& transfer : by_position.transfers()) {
     schedule.begin_step(transfer.step);
-    const Rank from = renaming.rank(transfer.from), to = renaming.rank(transfer.to);
-    const Ref src = renaming.ref(from, transfer.src), dst = renaming.ref(to, transfer.dst);
+    const Rank from = shape.order[static_cast<std::size_t>(transfer.from)];
+    const Rank to = shape.order[static_cast<std::size_t>(transfer.to)];
+    const Ref src = renamed(shape, parts, from, transfer.src), dst = renamed(shape, parts, to, transfer.dst);
     if (transfer.kind == Kind::reduce)
       schedule.reduce(from, src, to, dst, transfer.order, transfer.inputs);
     else
