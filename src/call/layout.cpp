@@ -80,10 +80,6 @@ std::vector<Block> in_order(const std::byte* base, const std::vector<Range>& ran
   return blocks;
 }
 
-bool same(const Range& a, const Range& b) {
-  return a.begin == b.begin && a.count == b.count;
-}
-
 /// Input groups may overlap each other, because they are only read. Output groups may overlap neither each other nor
 /// the input, with two exceptions: the group that an in-place call has in both buffers, and an all-to-all with one
 /// buffer and one layout, whose input is copied first.
@@ -95,7 +91,7 @@ Result<void> check_overlap(const Request& request, const Layout& layout, Rank ra
       return invalid_argument(fmt::format("recvcounts and rdispls make groups {} and {} overlap",
                                           std::min(outputs[i - 1].group, outputs[i].group),
                                           std::max(outputs[i - 1].group, outputs[i].group)));
-  if (outputs.empty() || (request.copies_input() && std::ranges::equal(layout.input, layout.output, same))) return {};
+  if (outputs.empty() || (request.copies_input() && layout.input == layout.output)) return {};
   if (request.output_over_input) return {};
   for (std::size_t g = 0; g < layout.input.size(); ++g) {
     if (layout.input[g].count == 0) continue;

@@ -83,6 +83,7 @@ Result<void> for_each_peer_place(const Plan& plan, F&& visit) {
 struct Range {
   std::size_t begin = 0;
   std::size_t count = 0;
+  bool operator==(const Range&) const = default;
 };
 
 /// Divides `count` elements of a group into parts, and each part into tiles. All ranks compute the same division. Parts
