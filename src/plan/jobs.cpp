@@ -31,7 +31,6 @@ Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
   assert(only == everybody || access == Access::slots || access == Access::in_line);
   assert(schedule.only() == Shape::everybody || schedule.only() == only);
   collect();
-  if (access == Access::mapped || access == Access::cma) choose_makers();
   for (const Job& job : jobs_) possible_ = possible_ && accesses(job);
   if (possible_) order();
 }
@@ -79,6 +78,7 @@ void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::ui
     if (!std::ranges::is_sorted(sources, {}, &Operand::order)) std::ranges::stable_sort(sources, {}, &Operand::order);
   }
   if (access_ == Access::slots && items_max_ > limits::items_max) take_turns(first, transfers);
+  if (access_ == Access::mapped) choose_makers(std::span(jobs_).subspan(first));
   for (const Transfer& t : transfers) {
     if (wanted(t.to)) job_of[apart_.at(t.to, t.dst)] = no_job;
     items_between(t.from, t.to) = 0;
@@ -132,14 +132,6 @@ int& Jobs::items_between(Rank from, Rank to) {
 
 /// Mapped memory: the side with fewer transfers in the step copies, so that all ranks work. If both have as many, the
 /// sender copies a block that goes to several ranks or was made by a pass, which can then store it there directly.
-void Jobs::choose_makers() {
-  if (access_ == Access::cma) return;
-  for (std::size_t begin = 0, end = 0; begin < jobs_.size(); begin = end) {
-    while (end < jobs_.size() && jobs_[end].step == jobs_[begin].step) ++end;
-    choose_makers(std::span(jobs_).subspan(begin, end - begin));
-  }
-}
-
 void Jobs::choose_makers(std::span<Job> step) {
   std::vector<int> sent(of_.size()), received(of_.size());
   std::vector<std::size_t> copied;  // cells, each listed as often as it is sent

@@ -88,7 +88,6 @@ class Jobs {
   int& items_between(Rank from, Rank to);
   bool wanted(Rank rank) const { return only_ == everybody || rank == only_; }
   void take_turns(std::size_t first_job, std::span<const Transfer> transfers);
-  void choose_makers();
   void choose_makers(std::span<Job> step);
   bool accesses(const Job& job) const;
   void order();
