@@ -8,11 +8,6 @@
 #include "progress/stream.h"
 
 namespace tutti {
-namespace {
-
-constexpr std::int64_t look_ns = 100'000;
-
-}  // namespace
 
 HostStagedBatch::HostStagedBatch(std::shared_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)),
@@ -181,6 +176,7 @@ std::string HostStagedBatch::where() const {
 
 /// A bounce buffer that becomes free rings no doorbell, so the batch polls.
 std::int64_t HostStagedBatch::poll_set(std::vector<PollItem>&) const {
+  constexpr std::int64_t look_ns = 100'000;
   return communicator_->process().system.now_ns() + look_ns;
 }
 

@@ -12,12 +12,8 @@ bool moves_nothing(const RoutedCall& call, const RouteFacts& facts) {
   return facts.some_gpu && call.form == Form::plain && call.collective != Collective::barrier;
 }
 
-Route route_of_message(const DeviceFacts& facts) {
-  return {.path = facts.messages_by_kernels ? Path::synchronising : Path::staged};
-}
-
 Route route_on_device(const RoutedCall& call, const DeviceFacts& facts) {
-  if (call.message) return route_of_message(facts);
+  if (call.message) return {.path = facts.messages_by_kernels ? Path::synchronising : Path::staged};
   const bool plain = call.form == Form::plain;
   switch (facts.reach) {
     case DeviceReach::single_launch:  // which has plans alone

@@ -78,19 +78,15 @@ Result<void> prepare(Communicator& communicator, R& request) {
   return make_queued(communicator, request);
 }
 
-/// A submission of one request.
-template <class Call, class R>
-Submission submission_of(const std::shared_ptr<Communicator>& communicator, const R& request) {
-  auto batch = std::make_unique<Call>(communicator);
-  batch->add(request);
-  return Submission::of(std::move(batch));
-}
-
 template <class R>
 Result<void> start(const std::shared_ptr<Communicator>& communicator, const R& request, const CallStream& stream) {
   if (Group::open()) return Group::current().add(communicator, stream.host, request);
-  Submission submission = request.route.queued() ? submission_of<HostStagedBatch>(communicator, request)
-                                                 : submission_of<Batch>(communicator, request);
+  const auto of_one = [&request](auto batch) {
+    batch->add(request);
+    return Submission::of(std::move(batch));
+  };
+  Submission submission = request.route.queued() ? of_one(std::make_unique<HostStagedBatch>(communicator))
+                                                 : of_one(std::make_unique<Batch>(communicator));
   if (stream.host == nullptr) return run_now(communicator->process(), submission);
   stream.host->push(std::move(submission));
   return {};
