@@ -13,12 +13,6 @@
 #include <fmt/format.h>
 
 namespace tutti {
-namespace {
-
-constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t huge_page_bytes = 2 << 20;
-
-}  // namespace
 
 Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
@@ -37,6 +31,7 @@ Result<void> Mapping::prefer_node(int node) {
 }
 
 Result<Mapping> Mapping::shared(int fd, std::size_t bytes) {
+  constexpr std::size_t page_bytes = 4096, huge_page_bytes = 2 << 20;
   // The kernel uses huge pages only if address and offset are aligned alike, so a large map is placed inside a larger
   // reservation.
   const std::size_t slack = bytes >= huge_page_bytes ? huge_page_bytes : 0;

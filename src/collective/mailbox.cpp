@@ -10,12 +10,6 @@
 #include "comm/peer_failure.h"
 
 namespace tutti {
-namespace {
-
-constexpr int nobody = -2;  // see Mailbox::probing_
-constexpr unsigned fruitless_looks = 64;
-
-}  // namespace
 
 Mailbox::Mailbox(Communicator& communicator)
     : communicator_(communicator),
@@ -113,6 +107,7 @@ bool Mailbox::progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;  // another thread is at it
   const std::uint64_t before = counts_.moves();
+  constexpr unsigned fruitless_looks = 64;
   if (!communicator_.failed())
     if (auto advanced = advance(); !advanced) communicator_.fail(std::move(advanced).error());
   if (counts_.moves() == before && ++fruitless_ % fruitless_looks == 0 && !communicator_.failed())

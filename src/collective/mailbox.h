@@ -105,7 +105,8 @@ class Mailbox final : public Background {
   MessageCounts counts_;
   std::uint64_t next_id_ = 1;
   unsigned fruitless_ = 0;  // calls of progress and probe that moved nothing
-  Rank probing_ = -2;       // a source looked for at the moment; MessageEnvelope::any: all
+  static constexpr Rank nobody = -2;
+  Rank probing_ = nobody;  // a source looked for at the moment; MessageEnvelope::any: all
 };
 
 /// The communicator's, made when it is first asked for. For the thread that makes calls.

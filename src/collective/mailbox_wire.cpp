@@ -8,11 +8,6 @@
 #include "transport/socket_stripes.h"
 
 namespace tutti {
-namespace {
-
-constexpr int packets_at_once = 16;  // of one peer, before the others' turn
-
-}  // namespace
 
 Result<void> Mailbox::advance() {
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
@@ -64,6 +59,7 @@ Result<void> Mailbox::lose(Rank rank, Error error) {
 }
 
 Result<void> Mailbox::pull(Rank from) {
+  constexpr int packets_at_once = 16;  // before the others' turn
   Peer& peer = peers_[from];
   for (int packets = 0; packets < packets_at_once;) {
     auto piece = TUTTI_TRY(peer.packet.peek(*peer.receiver, peer.remote, communicator_.channels().slot_bytes()));

@@ -5,11 +5,6 @@
 #include <fmt/format.h>
 
 namespace tutti {
-namespace {
-
-constexpr std::size_t kept_bytes_max = std::size_t{64} << 20;
-
-}  // namespace
 
 Unexpected& Matching::add(Unexpected message) {
   kept_bytes_ += message.kept_bytes();
@@ -17,6 +12,7 @@ Unexpected& Matching::add(Unexpected message) {
 }
 
 Result<Unexpected*> Matching::keep(Rank from, const PacketHeader& header) {
+  constexpr std::size_t kept_bytes_max = std::size_t{64} << 20;
   Unexpected message{.from = from, .header = header};
   if (header.kind == PacketKind::small) message.data.resize(header.bytes);
   if (kept_bytes_ + message.kept_bytes() > kept_bytes_max)
