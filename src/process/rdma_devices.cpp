@@ -1,7 +1,5 @@
 #include "process/rdma_devices.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -73,12 +71,6 @@ class DeviceEvents final : public Task {
   std::vector<std::shared_ptr<verbs::OpenDevice>> devices_;
   Log& log_;
 };
-
-/// Without this, a thread that asks for an event waits for one.
-bool stop_blocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
-}
 
 }  // namespace
 
@@ -154,7 +146,7 @@ std::shared_ptr<Task> RdmaDevices::events(Log& log) {
   };
   std::vector<std::shared_ptr<verbs::OpenDevice>> devices;
   for (const auto& device : devices_)
-    if (!is_watched(device) && stop_blocking(device->context->async_fd)) devices.push_back(device);
+    if (!is_watched(device) && verbs::stop_blocking(device->context->async_fd)) devices.push_back(device);
   watched_.insert(watched_.end(), devices.begin(), devices.end());
   return devices.empty() ? nullptr : std::make_shared<DeviceEvents>(std::move(devices), log);
 }

@@ -1,7 +1,6 @@
 #include "transport/verbs/cm_connection.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 
 #include <cerrno>
 #include <span>
@@ -25,27 +24,19 @@ bool equal(const CmToken& token, std::span<const std::byte> shown) {
   return difference == std::byte{};
 }
 
-bool stop_blocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
-}
-
 }  // namespace
-
-Error CmConnection::failed(std::string_view doing) const {
-  return {.code = Code::system, .what = fmt::format("{} on {}", doing, port_.text()), .sys_errno = errno};
-}
 
 Result<void> CmConnection::open() {
   const HeldStdio held;
   channel_ = {library_->rdma_create_event_channel(), Destroy{library_}};
-  if (!channel_ || !stop_blocking(channel_->fd)) return failed("make a channel for rdma_cm");
+  if (!channel_ || !stop_blocking(channel_->fd)) return port_.failed("make a channel for rdma_cm", errno);
   CmId* id = nullptr;
   if (library_->rdma_create_id(channel_.get(), &id, nullptr, CmPortSpace::tcp) != 0)
-    return failed("make an identifier for rdma_cm");
+    return port_.failed("make an identifier for rdma_cm", errno);
   id_ = {id, Destroy{library_}};
   sockaddr_storage own = socket_address(port_.gid, 0);
-  if (library_->rdma_bind_addr(id_.get(), reinterpret_cast<sockaddr*>(&own)) != 0) return failed("bind for rdma_cm");
+  if (library_->rdma_bind_addr(id_.get(), reinterpret_cast<sockaddr*>(&own)) != 0)
+    return port_.failed("bind for rdma_cm", errno);
   return check_device();
 }
 
@@ -62,7 +53,7 @@ Result<std::unique_ptr<CmConnection>> CmConnection::listen(const Port& port, std
   std::unique_ptr<CmConnection> connection(new CmConnection(port, queue_pair, token));
   TUTTI_TRY(connection->open());
   if (connection->library_->rdma_listen(connection->id_.get(), backlog) != 0)
-    return connection->failed("listen by rdma_cm");
+    return connection->port_.failed("listen by rdma_cm", errno);
   return connection;
 }
 
@@ -74,11 +65,9 @@ Result<std::unique_ptr<CmConnection>> CmConnection::connect(const Port& port, st
   const HeldStdio held;  // rdma_cm opens the device itself
   if (connection->library_->rdma_resolve_addr(connection->id_.get(), nullptr, reinterpret_cast<sockaddr*>(&to),
                                               resolve_ms) != 0)
-    return connection->failed("find the peer by rdma_cm");
+    return connection->port_.failed("find the peer by rdma_cm", errno);
   return connection;
 }
-
-CmConnection::~CmConnection() = default;
 
 CmAddress CmConnection::address() const {
   return {.address = port_.gid, .port = ntohs(library_->rdma_get_src_port(id_.get()))};
@@ -102,7 +91,7 @@ Result<bool> CmConnection::advance() {
     const HeldStdio held;
     if (library_->rdma_get_cm_event(channel_.get(), &event) != 0) {
       if (errno == EAGAIN || errno == EINTR) return false;
-      return failed("read an event of rdma_cm");
+      return port_.failed("read an event of rdma_cm", errno);
     }
     const CmEventType type = event->event;
     CmId* const stranger = type == CmEventType::connect_request ? event->id : nullptr;
@@ -119,10 +108,11 @@ Result<void> CmConnection::handle(const CmEvent& event) {
   CmParameters own = parameters();
   switch (event.event) {
     case CmEventType::address_resolved:
-      if (library_->rdma_resolve_route(id_.get(), resolve_ms) != 0) return failed("find a route by rdma_cm");
+      if (library_->rdma_resolve_route(id_.get(), resolve_ms) != 0)
+        return port_.failed("find a route by rdma_cm", errno);
       return {};
     case CmEventType::route_resolved:
-      if (library_->rdma_connect(id_.get(), &own) != 0) return failed("connect by rdma_cm");
+      if (library_->rdma_connect(id_.get(), &own) != 0) return port_.failed("connect by rdma_cm", errno);
       return {};
     case CmEventType::connect_request: return consider(event);
     case CmEventType::established: connected_ = true; return {};
@@ -145,7 +135,7 @@ Result<void> CmConnection::consider(const CmEvent& request) {
   own.private_data = nullptr;
   own.private_data_len = 0;
   accepted_ = {request.id, Destroy{library_}};
-  if (library_->rdma_accept(request.id, &own) != 0) return failed("accept a connection by rdma_cm");
+  if (library_->rdma_accept(request.id, &own) != 0) return port_.failed("accept a connection by rdma_cm", errno);
   return {};
 }
 

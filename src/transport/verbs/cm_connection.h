@@ -29,9 +29,6 @@ class CmConnection {
   /// Errors: system.
   static Result<std::unique_ptr<CmConnection>> connect(const Port& port, std::uint32_t queue_pair, const CmToken& token,
                                                        const CmAddress& peer);
-  ~CmConnection();
-  CmConnection(const CmConnection&) = delete;
-  CmConnection& operator=(const CmConnection&) = delete;
 
   CmAddress address() const;
 
@@ -48,7 +45,6 @@ class CmConnection {
   Result<void> handle(const CmEvent& event);
   Result<void> consider(const CmEvent& request);
   CmParameters parameters() const;
-  Error failed(std::string_view doing) const;
 
   struct Destroy {
     std::shared_ptr<const CmLibrary> library;

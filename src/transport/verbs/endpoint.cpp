@@ -1,6 +1,5 @@
 #include "transport/verbs/endpoint.h"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -17,12 +16,6 @@ namespace tutti::verbs {
 namespace {
 
 constexpr int batch = 16;  // completions taken at once
-
-Error failed(const Port& port, std::string_view doing, int code) {
-  return {.code = Code::system,
-          .what = fmt::format("{} on {}", doing, port.text()),
-          .sys_errno = code < 0 ? -code : code};  // some drivers return negative numbers
-}
 
 /// Of type 2, see MemoryWindow.
 bool has_windows(const Port& port) {
@@ -61,22 +54,20 @@ Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t s
 Result<void> Endpoint::create(std::size_t sinks_max, std::size_t completions_max) {
   Context* const context = port.device->context;
   pd_ = library().ibv_alloc_pd(context);
-  if (pd_ == nullptr) return failed(port, "make a protection domain", errno);
+  if (pd_ == nullptr) return port.failed("make a protection domain", errno);
   {
     const HeldStdio held;
     channel_ = library().ibv_create_comp_channel(context);
   }
-  if (channel_ == nullptr) return failed(port, "make a completion channel", errno);
-  const int flags = ::fcntl(channel_->fd, F_GETFL);
-  if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    return failed(port, "make a completion channel that does not block", errno);
+  if (channel_ == nullptr) return port.failed("make a completion channel", errno);
+  if (!stop_blocking(channel_->fd)) return port.failed("make a completion channel that does not block", errno);
   const auto most = static_cast<std::size_t>(std::max(port.device->attributes.max_cqe, 1));
   const std::size_t sinks = std::clamp<std::size_t>(most / completions_max, 1, sinks_max);
   cq_ =
       library().ibv_create_cq(context, static_cast<int>(std::min(sinks * completions_max, most)), nullptr, channel_, 0);
-  if (cq_ == nullptr) return failed(port, "make a completion queue", errno);
+  if (cq_ == nullptr) return port.failed("make a completion queue", errno);
   ready_ = UniqueFd(above_stdio([&] { return ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK); }));
-  if (!ready_) return failed(port, "make a descriptor", errno);
+  if (!ready_) return port.failed("make a descriptor", errno);
   sinks_ = std::vector<std::atomic<CompletionSink*>>(sinks);
   return {};
 }
@@ -111,7 +102,7 @@ bool Endpoint::poll() {
     count = port.device->context->ops.poll_cq(cq_, batch, completions);
     if (count < 0) {
       broken_ = true;
-      Error unread = failed(port, "read completions", -count);
+      Error unread = port.failed("read completions", count);
       unread.what = fmt::format("{}: {}", owner.name, unread.what);
       fail_all(std::move(unread).at_peer(owner.rank));
       return true;

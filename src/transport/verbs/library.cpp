@@ -1,5 +1,7 @@
 #include "transport/verbs/library.h"
 
+#include <fcntl.h>
+
 #include <fmt/format.h>
 
 namespace tutti::verbs {
@@ -12,40 +14,29 @@ Result<Dylib> open_library(const std::string& verbs) {
   return Dylib::open({"librdmacm.so.1"});
 }
 
+template <class Table>
+Result<std::shared_ptr<const Table>> loaded(Result<Dylib> dylib, const char* doing, const char* name) {
+  if (!dylib) return std::move(dylib).error().during(doing);
+  auto table = std::make_shared<const Table>(*std::move(dylib));
+  if (table->missing != nullptr)
+    return Error{.code = Code::system, .what = fmt::format("{} has no function {}", name, table->missing)};
+  return table;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
   const char* const name = path.empty() ? "libibverbs.so.1" : path.c_str();
-  auto dylib = Dylib::open({name});
-  if (!dylib) return std::move(dylib).error().during("load libibverbs");
-  auto library = std::make_shared<Library>();
-  library->dylib = *std::move(dylib);
-  const char* missing = nullptr;
-#define X(result, function, parameters) \
-  if (!library->dylib.load(library->function, #function)) missing = #function;
-#include "transport/verbs/functions.inc"
-#undef X
-  if (missing != nullptr)
-    return Error{.code = Code::system, .what = fmt::format("{} has no function {}", name, missing)};
-  library->ibv_query_gid_ex =
-      library->dylib.symbol<int(Context*, std::uint32_t, std::uint32_t, GidEntry*, std::uint32_t, std::size_t)>(
-          "_ibv_query_gid_ex");
-  return std::shared_ptr<const Library>(std::move(library));
+  return loaded<Library>(Dylib::open({name}), "load libibverbs", name);
 }
 
 Result<std::shared_ptr<const CmLibrary>> CmLibrary::load(const std::string& verbs) {
-  auto dylib = open_library(verbs);
-  if (!dylib) return std::move(dylib).error().during("load librdmacm");
-  auto library = std::make_shared<CmLibrary>();
-  library->dylib = *std::move(dylib);
-  const char* missing = nullptr;
-#define X(result, function, parameters) \
-  if (!library->dylib.load(library->function, #function)) missing = #function;
-#include "transport/verbs/cm_functions.inc"
-#undef X
-  if (missing != nullptr)
-    return Error{.code = Code::system, .what = fmt::format("librdmacm has no function {}", missing)};
-  return std::shared_ptr<const CmLibrary>(std::move(library));
+  return loaded<CmLibrary>(open_library(verbs), "load librdmacm", "librdmacm");
+}
+
+bool stop_blocking(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 }  // namespace tutti::verbs

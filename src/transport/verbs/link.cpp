@@ -6,8 +6,6 @@
 #include <cassert>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace tutti::verbs {
 
 Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, Owner peer, RegisteredMemory ring,
@@ -73,11 +71,10 @@ void Link::complete(const Completion& completion) {
   const WorkWord word{static_cast<std::uint32_t>(completion.wr_id)};
   if (completion.status != Status::success) {
     if (completion.status != Status::flushed || !queues_.error())
-      fail(queues_.broken(fmt::format(
-          "{} (status {}){}", text(*queues_.endpoint().port.device->library, completion.status),
-          static_cast<int>(completion.status),
-          completion.status == Status::window_bind_error ? "; TUTTI_IB_MEMORY_WINDOWS=0 does without memory windows"
-                                                         : "")));
+      fail(queues_.broken(text(*queues_.endpoint().port.device->library, completion.status) +
+                          (completion.status == Status::window_bind_error
+                               ? "; TUTTI_IB_MEMORY_WINDOWS=0 does without memory windows"
+                               : "")));
     return;
   }
   if (queues_.error() || word.queue() >= queues_.all().size()) return;

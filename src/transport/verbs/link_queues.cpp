@@ -36,12 +36,7 @@ Result<void> LinkQueues::create(const QueueShape& queues, std::uint32_t sink) {
 }
 
 LinkAddress LinkQueues::address(const RegisteredMemory& ring) const {
-  const Port& port = endpoint_->port;
-  LinkAddress address{
-      .shape = shape_,
-      .port = {.link_layer = port.link_layer, .iwarp = port.iwarp, .lid = port.lid, .mtu = port.mtu, .gid = port.gid},
-      .ring = ring.address(),
-      .rkey = ring.rkey()};
+  LinkAddress address{.shape = shape_, .port = endpoint_->port.address(), .ring = ring.address(), .rkey = ring.rkey()};
   for (std::size_t i = 0; i < queues_.size(); ++i) address.queues[i] = queues_[i]->address();
   return address;
 }

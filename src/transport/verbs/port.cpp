@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -30,8 +31,12 @@ std::string_view name_of(PortState state) {
   return "not active";  // also a state that is newer than this
 }
 
-bool is_zero(const Gid& gid) {
-  return std::ranges::all_of(gid, [](std::uint8_t byte) { return byte == 0; });
+/// The address of IPv4 in the form of a GID.
+Gid mapped(const in_addr& four) {
+  Gid gid{};
+  gid[10] = gid[11] = 0xff;
+  std::memcpy(&gid[12], &four, sizeof four);
+  return gid;
 }
 
 /// The type of a GID as sysfs says it, for libraries that do not.
@@ -47,9 +52,9 @@ std::optional<GidEntry> read_gid(const OpenDevice* device, int port, int index, 
   if (library.ibv_query_gid_ex != nullptr &&
       library.ibv_query_gid_ex(device->context, static_cast<std::uint32_t>(port), static_cast<std::uint32_t>(index),
                                &entry, 0, sizeof entry) == 0)
-    return is_zero(entry.gid) ? std::nullopt : std::optional(entry);
+    return entry.gid == Gid{} ? std::nullopt : std::optional(entry);
   if (library.ibv_query_gid(device->context, static_cast<std::uint8_t>(port), index, &entry.gid) != 0 ||
-      is_zero(entry.gid))
+      entry.gid == Gid{})
     return std::nullopt;
   entry.gid_index = static_cast<std::uint32_t>(index);
   entry.gid_type = layer == LinkLayer::infiniband ? GidType::infiniband : type_in_sysfs(device->name, port, index);
@@ -144,10 +149,7 @@ bool is_at(const Port& port, const std::string& address) {
   Gid gid{};
   in_addr four{};
   if (::inet_pton(AF_INET6, address.c_str(), gid.data()) == 1) return gid == port.gid;
-  if (::inet_pton(AF_INET, address.c_str(), &four) != 1) return false;
-  gid[10] = gid[11] = 0xff;
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(&four), sizeof four, gid.begin() + 12);
-  return gid == port.gid;
+  return ::inet_pton(AF_INET, address.c_str(), &four) == 1 && mapped(four) == port.gid;
 }
 
 constexpr std::size_t mac_bytes = 6;
@@ -165,15 +167,13 @@ bool has_mac(const ifaddrs& one, std::span<const std::uint8_t> mac) {
 
 std::optional<Gid> address_of(const ifaddrs& one) {
   if (one.ifa_addr == nullptr) return std::nullopt;
-  Gid address{};
   if (one.ifa_addr->sa_family == AF_INET) {
     sockaddr_in four{};
     std::memcpy(&four, one.ifa_addr, sizeof four);
-    address[10] = address[11] = 0xff;
-    std::memcpy(&address[12], &four.sin_addr, sizeof four.sin_addr);
-    return address;
+    return mapped(four.sin_addr);
   }
   if (one.ifa_addr->sa_family != AF_INET6) return std::nullopt;
+  Gid address{};
   sockaddr_in6 six{};
   std::memcpy(&six, one.ifa_addr, sizeof six);
   std::memcpy(address.data(), &six.sin6_addr, address.size());
@@ -225,7 +225,8 @@ std::string text(const Gid& gid) {
 
 std::string text(const Library& library, Status status) {
   const char* const words = library.ibv_wc_status_str(status);
-  return words == nullptr ? fmt::format("status {}", static_cast<int>(status)) : words;
+  const auto number = fmt::format("status {}", static_cast<int>(status));
+  return fmt::format("{} ({})", words == nullptr ? number.c_str() : words, number);
 }
 
 std::string Port::text() const {
@@ -234,6 +235,10 @@ std::string Port::text() const {
     return fmt::format("{} port {} (InfiniBand, {}, LID {})", device->name, number, rate, lid);
   if (iwarp) return fmt::format("{} port {} (iWARP, {}, {})", device->name, number, rate, verbs::text(gid));
   return fmt::format("{} port {} (Ethernet, {}, GID {} {})", device->name, number, rate, gid_index, verbs::text(gid));
+}
+
+Error Port::failed(std::string_view doing, int code) const {
+  return {.code = Code::system, .what = fmt::format("{} on {}", doing, text()), .sys_errno = std::abs(code)};
 }
 
 std::optional<std::string> Port::trouble() const {

@@ -86,6 +86,15 @@ class OpenDevice {
   WindowTrial windows;
 };
 
+/// Where a port is, as the other end must know it.
+struct PortAddress {
+  LinkLayer link_layer = LinkLayer::unspecified;
+  bool iwarp = false;
+  std::uint16_t lid = 0;
+  std::int32_t mtu = 0;
+  Gid gid{};
+};
+
 /// An active port with the address at which peers reach it.
 struct Port {
   std::shared_ptr<OpenDevice> device;
@@ -102,6 +111,9 @@ struct Port {
 
   /// "mlx5_0 port 1 (RoCE v2, 100000 Mbit/s, GID 3 ::ffff:10.0.0.1)"
   std::string text() const;
+  PortAddress address() const { return {.link_layer = link_layer, .iwarp = iwarp, .lid = lid, .mtu = mtu, .gid = gid}; }
+  /// "make a completion queue on …". `code`: an errno; some drivers return negative ones.
+  Error failed(std::string_view doing, int code) const;
   /// Why it cannot be used now, as the device says it: "down". Nothing: it is active.
   std::optional<std::string> trouble() const;
 };
@@ -131,7 +143,7 @@ Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const
 
 /// "fe80::1" or "::ffff:10.0.0.1"
 std::string text(const Gid& gid);
-/// "transport retry counter exceeded"
+/// "transport retry counter exceeded (status 12)"
 std::string text(const Library& library, Status status);
 
 /// Rate in Mbit/s of a port's ibv_port_attr width and speed; 0: unknown.

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "base/random.h"
 
 namespace tutti::verbs {
@@ -63,14 +61,16 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   if (with_headers) {
     if (inline_bytes_ < sizeof(WriteHeaders::Header))
       return Error{.code = Code::system, .what = endpoint_->port.text() + " sends nothing inline"};
-    headers_ = TUTTI_TRY(WriteHeaders::make(endpoint_, shape_.sends, shape_.receives));
+    headers_.emplace(TUTTI_TRY(RegisteredMemory::make(endpoint_, shape_.receives * sizeof(WriteHeaders::Header),
+                                                      access_flag::local_write)),
+                     shape_.sends, shape_.receives);
     buffers_.resize(shape_.receives);
   }
   QpAttributes attributes{.qp_state = QpState::init,
                           .qp_access_flags = static_cast<unsigned>(access_flag::remote_write),
                           .port_num = endpoint_->port.number};
   namespace q = qp_attribute;
-  TUTTI_TRY(modify(attributes, q::state | q::pkey_index | q::port | q::access_flags, "initialise"));
+  TUTTI_TRY(modify(attributes, q::state | q::pkey_index | q::port | q::access_flags, "initialise a queue pair"));
   return post_receives();
 }
 
@@ -83,8 +83,7 @@ Result<Qp*> QueuePair::create_queues(QpInit& init) {
     Qp* const made = endpoint_->library().ibv_create_qp(endpoint_->pd(), &init);
     if (made != nullptr) return made;
   }
-  return Error{
-      .code = Code::system, .what = fmt::format("make a queue pair on {}", endpoint_->port.text()), .sys_errno = errno};
+  return endpoint_->port.failed("make a queue pair", errno);
 }
 
 QueuePair::~QueuePair() {
@@ -94,9 +93,7 @@ QueuePair::~QueuePair() {
 Result<void> QueuePair::modify(QpAttributes& attributes, int mask, std::string_view doing) {
   const int code = endpoint_->library().ibv_modify_qp(qp_, &attributes, mask);
   if (code == 0) return {};
-  return Error{.code = Code::system,
-               .what = fmt::format("{} a queue pair on {}", doing, endpoint_->port.text()),
-               .sys_errno = std::abs(code)};
+  return endpoint_->port.failed(doing, code);
 }
 
 Result<void> QueuePair::connect(const QueueAddress& queue, const PortAddress& port) {
@@ -119,7 +116,7 @@ Result<void> QueuePair::connect(const QueueAddress& queue, const PortAddress& po
   if (auto set =
           modify(attributes,
                  q::state | q::av | q::path_mtu | q::dest_qpn | q::rq_psn | q::max_dest_rd_atomic | q::min_rnr_timer,
-                 "connect");
+                 "connect a queue pair");
       !set)
     return set;
   QpAttributes sending{.qp_state = QpState::ready_to_send,
@@ -129,7 +126,7 @@ Result<void> QueuePair::connect(const QueueAddress& queue, const PortAddress& po
                        .retry_cnt = static_cast<std::uint8_t>(shape_.retries),
                        .rnr_retry = 7};
   return modify(sending, q::state | q::timeout | q::retry_count | q::rnr_retry | q::sq_psn | q::max_rd_atomic,
-                "start sending on");
+                "start sending on a queue pair");
 }
 
 void QueuePair::stop() {
@@ -186,9 +183,7 @@ Result<bool> QueuePair::post() {
   // A part was accepted; the rest is posted when completions have made space.
   if (bad != nullptr) waiting_.drop_before(*bad);
   if (std::abs(code) == ENOMEM && count_.added() - count_.completed() > waiting_.requests()) return false;
-  return Error{.code = Code::system,
-               .what = fmt::format("post a message on {}", endpoint_->port.text()),
-               .sys_errno = std::abs(code)};
+  return endpoint_->port.failed("post a message", code);
 }
 
 Completion QueuePair::used_receive(const Completion& completion) {
@@ -213,18 +208,9 @@ Result<void> QueuePair::post_receives() {
   }
   ReceiveWork* bad = nullptr;
   const int code = endpoint_->port.device->context->ops.post_recv(qp_, receives_.data(), &bad);
-  if (code != 0)
-    return Error{.code = Code::system,
-                 .what = fmt::format("post receives on {}", endpoint_->port.text()),
-                 .sys_errno = std::abs(code)};
+  if (code != 0) return endpoint_->port.failed("post receives", code);
   receives_missing_ = 0;
   return {};
-}
-
-Result<std::unique_ptr<WriteHeaders>> WriteHeaders::make(const std::shared_ptr<Endpoint>& endpoint, std::uint32_t sends,
-                                                         std::uint32_t receives) {
-  auto buffers = TUTTI_TRY(RegisteredMemory::make(endpoint, receives * sizeof(Header), access_flag::local_write));
-  return std::unique_ptr<WriteHeaders>(new WriteHeaders(std::move(buffers), sends, receives));
 }
 
 Sge WriteHeaders::put(std::uint32_t immediate, std::uint32_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -39,15 +40,6 @@ struct QueueAddress {
   std::uint32_t psn = 0;  ///< first packet sequence number, random
 };
 
-/// Where the other end's port is.
-struct PortAddress {
-  LinkLayer link_layer = LinkLayer::unspecified;
-  bool iwarp = false;
-  std::uint16_t lid = 0;
-  std::int32_t mtu = 0;
-  Gid gid{};
-};
-
 /// What stands in for immediate data where a device has none (iWARP): a send behind each write, on the same queue pair,
 /// since only sends are ordered behind writes. The headers that one queue pair sends and receives.
 class WriteHeaders {
@@ -58,9 +50,9 @@ class WriteHeaders {
     std::uint32_t bytes = 0;  ///< length of the write, which the completion of a send does not tell
   };
 
-  /// For so many requests and receives at a time. Errors: system.
-  static Result<std::unique_ptr<WriteHeaders>> make(const std::shared_ptr<Endpoint>& endpoint, std::uint32_t sends,
-                                                    std::uint32_t receives);
+  /// For so many requests and receives at a time. `buffers`: a Header for each receive.
+  WriteHeaders(RegisteredMemory buffers, std::uint32_t sends, std::uint32_t receives)
+      : sent_(sends), receives_(receives), buffers_(std::move(buffers)) {}
 
   /// The memory of the next request's header, to be sent inline; valid until `sends` more were put.
   Sge put(std::uint32_t immediate, std::uint32_t bytes);
@@ -74,9 +66,6 @@ class WriteHeaders {
   Completion read(Completion completion, std::uint32_t index) const;
 
  private:
-  WriteHeaders(RegisteredMemory buffers, std::uint32_t sends, std::uint32_t receives)
-      : sent_(sends), receives_(receives), buffers_(std::move(buffers)) {}
-
   std::vector<Header> sent_;
   std::size_t next_sent_ = 0;
   std::uint32_t receives_;
@@ -159,7 +148,7 @@ class QueuePair {
   std::uint64_t first_id_ = 0;  // of sends; numbers are added
   SendCount count_;
   WaitingSends waiting_;
-  std::unique_ptr<WriteHeaders> headers_;  // null: the device has immediates
+  std::optional<WriteHeaders> headers_;  // none: the device has immediates
   bool silent_ = false;
   std::uint32_t receives_missing_ = 0;
   std::vector<Sge> buffers_;

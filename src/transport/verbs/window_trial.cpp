@@ -1,8 +1,6 @@
 // Opens a memory window and closes it, to see whether the device can.
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "transport/verbs/queue_pair.h"
 
 namespace tutti::verbs {
@@ -13,25 +11,21 @@ constexpr int looks_min = 1'000;  // on a machine on which this thread had no co
 constexpr std::size_t bytes = 4096;
 
 /// Gets the completions of the only queue pair.
-class Outcome final : public CompletionSink {
- public:
-  explicit Outcome(const Library& library) : library_(library) {}
+struct Outcome final : CompletionSink {
+  explicit Outcome(const Library& of) : library(of) {}
   void complete(const Completion& completion) override {
     if (completion.status == Status::success)
-      queue_->complete(WorkWord{static_cast<std::uint32_t>(completion.wr_id)});
-    else if (!trouble_)
-      trouble_ = fmt::format("{} (status {})", text(library_, completion.status), static_cast<int>(completion.status));
+      queue->complete(WorkWord{static_cast<std::uint32_t>(completion.wr_id)});
+    else if (!trouble)
+      trouble = text(library, completion.status);
   }
   void fail(const Error& error) override {
-    if (!trouble_) trouble_ = error.text();
+    if (!trouble) trouble = error.text();
   }
-  void watch(QueuePair* queue) { queue_ = queue; }
-  const std::optional<std::string>& trouble() const { return trouble_; }
 
- private:
-  const Library& library_;
-  QueuePair* queue_ = nullptr;
-  std::optional<std::string> trouble_;
+  const Library& library;
+  QueuePair* queue = nullptr;
+  std::optional<std::string> trouble;
 };
 
 /// Nothing: a window was opened and closed.
@@ -41,10 +35,8 @@ Result<void> open_and_close(const Port& port) {
   Outcome outcome(endpoint->library());
   auto sink = TUTTI_TRY(endpoint->attach(&outcome));
   auto queue = TUTTI_TRY(QueuePair::create(endpoint, {.sends = 4, .receives = 1}, sink, 0));
-  outcome.watch(queue.get());
-  const PortAddress own{
-      .link_layer = port.link_layer, .iwarp = port.iwarp, .lid = port.lid, .mtu = port.mtu, .gid = port.gid};
-  TUTTI_TRY(queue->connect(queue->address(), own));
+  outcome.queue = queue.get();
+  TUTTI_TRY(queue->connect(queue->address(), port.address()));
   const auto window = MemoryWindow::make(endpoint);
   if (!window) return Error{.code = Code::system, .what = "no window can be made"};
   window->open(*queue, memory.region(), {memory.data(), memory.bytes()});
@@ -54,10 +46,10 @@ Result<void> open_and_close(const Port& port) {
   const std::int64_t until_ns = system.now_ns() + limit_ns;
   for (int looks = 0; looks < looks_min || system.now_ns() < until_ns; ++looks) {
     endpoint->poll();
-    if (window->is_closed() || outcome.trouble()) break;
+    if (window->is_closed() || outcome.trouble) break;
     if (looks % 64 == 63) system.yield();
   }
-  if (outcome.trouble()) return Error{.code = Code::system, .what = *outcome.trouble()};
+  if (outcome.trouble) return Error{.code = Code::system, .what = *outcome.trouble};
   if (!window->is_closed()) return Error{.code = Code::timeout, .what = "the device does not answer"};
   return {};
 }
