@@ -1,7 +1,6 @@
 // Counters in shared memory: the only place in the data plane that uses memory orders.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -47,25 +46,13 @@ struct alignas(limits::line_bytes) Doorbell {
     asleep.store(0, std::memory_order_relaxed);
     system.wake(asleep);
   }
-  /// The sleeper's half: the conditions that it checks afterwards are those after this mark.
+  /// The sleeper's half: the conditions that it checks afterwards are those after this mark. Fences on both sides give
+  /// the order: either the signaller finds the sleeper, or the sleeper sees the signaller's store.
   void mark_asleep() {
     asleep.exchange(1, std::memory_order_seq_cst);
     store_then_load();
   }
 };
-
-/// The other half of Doorbell::ring: announces that this rank sleeps, asks `ready` again, then sleeps until the bell
-/// rings, for at most `timeout_ns` and never longer than 10 ms. Does not return the reason for waking: the caller
-/// checks its condition.
-///
-/// Fences on both sides give the order: either the signaller finds the sleeper, or `ready` sees the signaller's store.
-template <class Ready>
-void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t timeout_ns) {
-  constexpr std::int64_t poll_timeout_max_ns = 10'000'000;
-  bell.mark_asleep();
-  if (!ready() && timeout_ns > 0) system.wait(bell.asleep, 1, std::min(timeout_ns, poll_timeout_max_ns));
-  bell.asleep.exchange(0, std::memory_order_seq_cst);
-}
 
 /// One channel's pair of flags between two ranks: raises this rank's flag at the peer and waits for the peer's flag
 /// here. The counts are never reset.

@@ -97,8 +97,8 @@ struct SlotHead {
 /// Everything that one peer writes here on one channel. The heads of its messages follow, one per slot.
 struct alignas(2 * limits::line_bytes) PeerFlags {
   Flag signal;
-  Flag filled;
-  Flag freed;
+  Flag filled;  ///< number of its messages so far
+  Flag freed;   ///< number of messages to it that it has released
 };
 
 /// One rank's area as mapped in this process. Offsets are computed, never read from the area. Areas are zero-filled at
@@ -117,12 +117,7 @@ class RankArea {
   const AreaShape& shape() const { return shape_; }
   AreaHeader& header() const { return *reinterpret_cast<AreaHeader*>(base_); }
   std::byte* call_descriptors() const;
-  /// Raised by `peer`.
-  Flag& signal(int channel, int peer) const { return flags(channel, peer).signal; }
-  /// Number of messages from `peer` so far, written by `peer`.
-  Flag& filled(int channel, int peer) const { return flags(channel, peer).filled; }
-  /// Number of messages to `peer` that it has released, written by `peer`.
-  Flag& freed(int channel, int peer) const { return flags(channel, peer).freed; }
+  PeerFlags& flags(int channel, int peer) const;
   std::byte* slot(int channel, int peer, std::uint64_t message) const;  ///< in the receiver's area
   SlotHead& slot_head(int channel, int peer, std::uint64_t message) const;
   /// Space for the counts that call `sequence` publishes for each rank, share_bytes per rank. Written and read by the
@@ -146,7 +141,6 @@ class RankArea {
     std::size_t device_board = 0;
     std::size_t bytes = 0;
   };
-  PeerFlags& flags(int channel, int peer) const;
   std::size_t pair(int channel, int peer) const;
 
   std::byte* base_ = nullptr;

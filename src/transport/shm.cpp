@@ -36,8 +36,8 @@ ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankA
       oversubscribed_(oversubscribed),
       slot_bytes_(theirs.shape().slot_bytes),
       slots_(theirs.shape().slots),
-      freed_(&mine.freed(channel, peer)),
-      filled_(&theirs.filled(channel, rank)),
+      freed_(&mine.flags(channel, peer).freed),
+      filled_(&theirs.flags(channel, rank).filled),
       doorbell_(&theirs.header().doorbell),
       memory_(memory) {}
 
@@ -135,8 +135,8 @@ ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const R
       oversubscribed_(oversubscribed),
       slot_bytes_(mine.shape().slot_bytes),
       slots_(mine.shape().slots),
-      filled_(&mine.filled(channel, peer)),
-      freed_(&theirs.freed(channel, rank)),
+      filled_(&mine.flags(channel, peer).filled),
+      freed_(&theirs.flags(channel, rank).freed),
       doorbell_(&theirs.header().doorbell),
       memory_(memory) {}
 

@@ -71,7 +71,7 @@ TEST_F(BrokenPeer, OffersOfAPeerThatHasFailedAreNotBelieved) {
 
 TEST_F(BrokenPeer, MoreMessagesThanSlotsAreRefused) {
   for (const std::uint64_t filled : {std::uint64_t{3}, ~std::uint64_t{0}}) {
-    areas_.area(1).filled(0, 0).store(filled);
+    areas_.area(1).flags(0, 0).filled.store(filled);
     const auto message = receiver_.peek(5);
     ASSERT_FALSE(message);
     EXPECT_EQ(message.error().code, Code::remote);
@@ -84,7 +84,7 @@ TEST_F(BrokenPeer, ReleasingWhatWasNotSentIsRefused) {
     ASSERT_TRUE(sender_.commit(1));
   }
   for (const std::uint64_t freed : {std::uint64_t{3}, ~std::uint64_t{0}}) {
-    areas_.area(0).freed(0, 1).store(freed);
+    areas_.area(0).flags(0, 1).freed.store(freed);
     const auto slot = sender_.acquire();
     ASSERT_FALSE(slot);
     EXPECT_EQ(slot.error().code, Code::remote);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "support/doorbell_sleep.h"
 #include "support/raw_client.h"
 #include "transport/fd_server.h"
 #include "transport/rank_area.h"
@@ -240,7 +241,7 @@ class RanksInProcesses : public ::testing::Test {
 
 template <class Ready>
 void await(const std::vector<RankArea>& areas, int rank, Ready&& ready) {
-  while (!ready()) doorbell_sleep(real_system(), areas[rank].header().doorbell, ready, patient_ns);
+  while (!ready()) testing::doorbell_sleep(real_system(), areas[rank].header().doorbell, ready);
 }
 
 constexpr std::uint64_t calls = 3000;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "support/doorbell_sleep.h"
+
 namespace tutti {
 namespace {
 
@@ -31,19 +33,10 @@ class FakeSystem : public System {
 
 class Counting final : public FakeSystem {
  public:
-  void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns) override {
-    ++waits;
-    word_was = word.load();
-    expected_was = expected;
-    timeout_was = timeout_ns;
-  }
+  void wait(std::atomic<std::uint32_t>&, std::uint32_t, std::int64_t) override {}
   void wake(std::atomic<std::uint32_t>&) override { ++wakes; }
 
-  int waits = 0;
   int wakes = 0;
-  std::uint32_t word_was = 0;
-  std::uint32_t expected_was = 0;
-  std::int64_t timeout_was = 0;
 };
 
 /// Sleeps far longer than it was told: only a wake-up ends it in time.
@@ -109,37 +102,6 @@ TEST(Doorbell, RingsOnlyForASleeper) {
   }
 }
 
-TEST(Doorbell, LooksOnceMoreBeforeSleeping) {
-  Counting system;
-  Doorbell bell{};
-  std::uint32_t said = 0;
-  doorbell_sleep(
-      system, bell,
-      [&] {
-        said = bell.asleep.load();
-        return true;
-      },
-      1'000);
-  EXPECT_EQ(said, 1u) << "it must say that it sleeps before it looks";
-  EXPECT_EQ(system.waits, 0);
-  EXPECT_EQ(bell.asleep.load(), 0u);
-}
-
-TEST(Doorbell, SleepsAtMostTenMilliseconds) {
-  Counting system;
-  Doorbell bell{};
-  const auto never = [] { return false; };
-  doorbell_sleep(system, bell, never, 1'000);
-  EXPECT_EQ(system.timeout_was, 1'000);
-  doorbell_sleep(system, bell, never, 3'600'000'000'000);
-  EXPECT_EQ(system.timeout_was, 10'000'000);
-  EXPECT_EQ(system.word_was, 1u);
-  EXPECT_EQ(system.expected_was, 1u);
-  doorbell_sleep(system, bell, never, -1);
-  EXPECT_EQ(system.waits, 2);
-  EXPECT_EQ(bell.asleep.load(), 0u);
-}
-
 TEST(Doorbell, NeverLosesAFencedRing) {
   Patient system;
   Flag flags[2] = {};
@@ -150,7 +112,7 @@ TEST(Doorbell, NeverLosesAFencedRing) {
       flags[1 - me].store(round);
       bells[1 - me].ring(system, /*oversubscribed=*/true);
       const auto ready = [&] { return flags[me].load() >= round; };
-      while (!ready()) doorbell_sleep(system, bells[me], ready, 10'000'000);
+      while (!ready()) testing::doorbell_sleep(system, bells[me], ready);
     }
   };
   std::thread other(play, 1);

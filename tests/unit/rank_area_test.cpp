@@ -31,9 +31,9 @@ std::vector<Region> regions(const RankArea& area) {
   for (int channel = 0; channel < shape.channels; ++channel)
     for (int peer = 0; peer < shape.ranks; ++peer) {
       const std::string where = " of channel " + std::to_string(channel) + " peer " + std::to_string(peer);
-      add(&area.signal(channel, peer), sizeof(Flag), "signal" + where);
-      add(&area.filled(channel, peer), sizeof(Flag), "filled" + where);
-      add(&area.freed(channel, peer), sizeof(Flag), "freed" + where);
+      add(&area.flags(channel, peer).signal, sizeof(Flag), "signal" + where);
+      add(&area.flags(channel, peer).filled, sizeof(Flag), "filled" + where);
+      add(&area.flags(channel, peer).freed, sizeof(Flag), "freed" + where);
       for (int slot = 0; slot < shape.slots; ++slot) {
         add(&area.slot_head(channel, peer, slot), sizeof(SlotHead), "head" + where);
         add(area.slot(channel, peer, slot), shape.slot_bytes, "slot" + where);

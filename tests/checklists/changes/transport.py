@@ -125,7 +125,8 @@ class HeapTransport final : public Transport {
     return {.sender = std::make_unique<HeapSender>(end(queue_of(theirs.header(), members_.rank, pair.channel)),
                                                    static_cast<std::size_t>(mine.shape().slots), pair.slot_bytes),
             .receiver = std::make_unique<HeapReceiver>(end(queue_of(mine.header(), pair.peer, pair.channel))),
-            .signal = Signal(theirs.signal(pair.channel, members_.rank), mine.signal(pair.channel, pair.peer))};
+            .signal = Signal(theirs.flags(pair.channel, members_.rank).signal,
+                             mine.flags(pair.channel, pair.peer).signal)};
   }
 
  private:

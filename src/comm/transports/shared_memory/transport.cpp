@@ -19,7 +19,7 @@ class SharedMemoryTransport final : public Transport {
                                                   members_.oversubscribed, pair.memory),
             .receiver = std::make_unique<ShmReceiver>(system, mine, members_.rank, theirs, pair.peer, channel,
                                                       members_.oversubscribed, pair.memory),
-            .signal = Signal(theirs.signal(channel, members_.rank), mine.signal(channel, pair.peer))};
+            .signal = Signal(theirs.flags(channel, members_.rank).signal, mine.flags(channel, pair.peer).signal)};
   }
 
  private:
