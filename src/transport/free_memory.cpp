@@ -5,12 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "base/file.h"
-
 namespace tutti {
 namespace {
-
-using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 std::optional<std::size_t> number(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -31,21 +27,15 @@ std::optional<std::size_t> number_after(const std::string& text, std::string_vie
   return std::nullopt;
 }
 
-std::optional<std::size_t> number_in(const ReadFile& read_file, const std::string& path) {
-  const auto text = read_file(path);
-  return text ? number(*text) : std::nullopt;
-}
-
 void lower_to(std::optional<FreeMemory>& room, std::size_t bytes, std::string limit) {
   if (!room || bytes < room->bytes) room = FreeMemory{.bytes = bytes, .limit = std::move(limit)};
 }
 
-void consider_host(std::optional<FreeMemory>& room, const ReadFile& read_file) {
-  const auto text = read_file("/proc/meminfo");
-  if (!text) return;
-  const auto available = number_after(*text, "MemAvailable:");
+void consider_host(std::optional<FreeMemory>& room, const FileContent& content) {
+  const std::string text = content("/proc/meminfo");
+  const auto available = number_after(text, "MemAvailable:");
   if (!available) return;
-  const std::size_t swap = number_after(*text, "SwapFree:").value_or(0);
+  const std::size_t swap = number_after(text, "SwapFree:").value_or(0);
   lower_to(room, (*available + swap) * 1024, "/proc/meminfo MemAvailable and SwapFree");
 }
 
@@ -56,16 +46,15 @@ struct Names {
 };
 
 /// Considers a control group and all groups above it: each may set a limit.
-void consider_groups(std::optional<FreeMemory>& room, const ReadFile& read_file, const std::string& root,
+void consider_groups(std::optional<FreeMemory>& room, const FileContent& content, const std::string& root,
                      std::string group, const Names& names) {
   for (;;) {
     while (!group.empty() && group.back() == '/') group.pop_back();
     const std::string at = root + group + "/";
-    const auto limit = number_in(read_file, at + names.limit);
-    const auto usage = number_in(read_file, at + names.usage);
+    const auto limit = number(content(at + names.limit));
+    const auto usage = number(content(at + names.usage));
     if (limit && usage) {
-      const auto stat = read_file(at + "memory.stat");
-      const std::size_t cache = stat ? number_after(*stat, names.cache).value_or(0) : 0;
+      const std::size_t cache = number_after(content(at + "memory.stat"), names.cache).value_or(0);
       const std::size_t used = *usage > cache ? *usage - cache : 0;
       lower_to(room, *limit > used ? *limit - used : 0, at + names.limit);
     }
@@ -76,10 +65,10 @@ void consider_groups(std::optional<FreeMemory>& room, const ReadFile& read_file,
 
 }  // namespace
 
-std::optional<FreeMemory> free_memory(const ReadFile& read_file) {
+std::optional<FreeMemory> free_memory(const FileContent& content) {
   std::optional<FreeMemory> room;
-  consider_host(room, read_file);
-  const std::string groups = read_file("/proc/self/cgroup").value_or("");
+  consider_host(room, content);
+  const std::string groups = content("/proc/self/cgroup");
   for (std::size_t at = 0; at < groups.size();) {
     const std::size_t end = std::min(groups.find('\n', at), groups.size());
     const std::string line = groups.substr(at, end - at);  // "4:memory:/job" or, version 2, "0::/job"
@@ -90,20 +79,12 @@ std::optional<FreeMemory> free_memory(const ReadFile& read_file) {
     const std::string kinds = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
     if (kinds.empty())
-      consider_groups(room, read_file, "/sys/fs/cgroup", group, {"memory.max", "memory.current", "inactive_file "});
+      consider_groups(room, content, "/sys/fs/cgroup", group, {"memory.max", "memory.current", "inactive_file "});
     if (kinds == "memory")
-      consider_groups(room, read_file, "/sys/fs/cgroup/memory", group,
+      consider_groups(room, content, "/sys/fs/cgroup/memory", group,
                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "});
   }
   return room;
-}
-
-std::optional<FreeMemory> free_memory() {
-  return free_memory([](const std::string& path) -> std::optional<std::string> {
-    auto text = read_file(path);
-    if (!text) return std::nullopt;
-    return *std::move(text);
-  });
 }
 
 /// Each line: "begin-end rwxp offset device inode name", by address.
@@ -126,11 +107,6 @@ bool is_private_anonymous(std::span<const std::byte> memory, std::string_view ma
     next = last;
   }
   return next >= end;
-}
-
-bool is_private_anonymous(std::span<const std::byte> memory) {
-  const auto maps = read_file("/proc/self/maps");
-  return maps && is_private_anonymous(memory, *maps);
 }
 
 }  // namespace tutti

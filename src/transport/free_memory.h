@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace tutti {
 
 struct FreeMemory {
@@ -16,19 +18,15 @@ struct FreeMemory {
   std::string limit;  ///< what sets the limit: "/proc/meminfo MemAvailable", "/sys/fs/cgroup/job/memory.max"
 };
 
-/// The least of the host's available memory and the allowance of each control group above this process; nothing if
-/// neither can be read. `read_file` returns a file's text, or nothing if there is no such file.
-std::optional<FreeMemory> free_memory(
-    const std::function<std::optional<std::string>(const std::string& path)>& read_file);
+/// As content_of.
+using FileContent = std::function<std::string(const std::string& path)>;
 
-/// Reads this host's files.
-std::optional<FreeMemory> free_memory();
+/// The least of the host's available memory and the allowance of each control group above this process; nothing if
+/// neither can be read.
+std::optional<FreeMemory> free_memory(const FileContent& content = content_of);
 
 /// Whether all of `memory` is private, anonymous and writable, as from malloc: no file, no shared memory, no stack, no
-/// huge pages of hugetlbfs. `maps`: the text of /proc/PID/maps.
-bool is_private_anonymous(std::span<const std::byte> memory, std::string_view maps);
-
-/// Reads this process's maps; false if that is impossible.
-bool is_private_anonymous(std::span<const std::byte> memory);
+/// huge pages of hugetlbfs. `maps`: the text of /proc/PID/maps; false if it could not be read.
+bool is_private_anonymous(std::span<const std::byte> memory, std::string_view maps = content_of("/proc/self/maps"));
 
 }  // namespace tutti

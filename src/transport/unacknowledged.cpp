@@ -14,14 +14,13 @@ constexpr std::int64_t look_ns_max = 2'000'000'000;
 Unacknowledged::Watched::Watched(std::shared_ptr<Unacknowledged> by, int peer, const Socket& socket)
     : by_(std::move(by)) {
   const std::lock_guard lock(by_->mutex_);
-  number_ = ++by_->numbers_;
-  by_->entries_.push_back({.number = number_, .peer = peer, .socket = &socket});
+  entry_ = by_->entries_.insert(by_->entries_.end(), {.peer = peer, .socket = &socket});
 }
 
 Unacknowledged::Watched::~Watched() {
   if (!by_) return;
   const std::lock_guard lock(by_->mutex_);
-  std::erase_if(by_->entries_, [this](const Entry& entry) { return entry.number == number_; });
+  by_->entries_.erase(entry_);
 }
 
 std::optional<Unacknowledged::Stuck> Unacknowledged::look(System& system, std::int64_t limit_ns,

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/system.h"
 
@@ -17,6 +17,14 @@ namespace tutti {
 /// where two interfaces or a switch between them differ in their MTU: then TCP sends the same bytes again and again,
 /// nothing ends, and the other end's signs of life arrive. Thread-safe.
 class Unacknowledged {
+  struct Entry {
+    int peer = 0;
+    const Socket* socket = nullptr;
+    std::uint64_t acknowledged = 0;
+    std::int64_t looked_ns = 0;  // 0: not yet
+    std::int64_t stuck_ns = 0;
+  };
+
  public:
   /// As long as it lives, its connection is watched.
   class Watched {
@@ -28,7 +36,7 @@ class Unacknowledged {
 
    private:
     std::shared_ptr<Unacknowledged> by_;
-    std::uint64_t number_ = 0;
+    std::list<Entry>::iterator entry_;
   };
 
   struct Stuck {
@@ -43,18 +51,8 @@ class Unacknowledged {
   std::optional<Stuck> look(System& system, std::int64_t limit_ns, const std::function<bool(int)>& lives);
 
  private:
-  struct Entry {
-    std::uint64_t number = 0;
-    int peer = 0;
-    const Socket* socket = nullptr;
-    std::uint64_t acknowledged = 0;
-    std::int64_t looked_ns = 0;  // 0: not yet
-    std::int64_t stuck_ns = 0;
-  };
-
   std::mutex mutex_;
-  std::uint64_t numbers_ = 0;
-  std::vector<Entry> entries_;
+  std::list<Entry> entries_;
 };
 
 }  // namespace tutti

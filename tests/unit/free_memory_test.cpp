@@ -12,10 +12,9 @@ namespace {
 using Files = std::map<std::string, std::string>;
 
 std::optional<FreeMemory> room_of(const Files& files) {
-  return free_memory([&files](const std::string& path) -> std::optional<std::string> {
+  return free_memory([&files](const std::string& path) {
     const auto found = files.find(path);
-    if (found == files.end()) return std::nullopt;
-    return found->second;
+    return found == files.end() ? "" : found->second;
   });
 }
 
