@@ -132,8 +132,10 @@ std::string words_for(Unchecked<FdStatus> told) {
   return "";
 }
 
-int errno_for(Unchecked<FdStatus> status) {
-  return status == FdStatus::refused ? EPERM : 0;
+Error not_granted(std::string_view what, Unchecked<FdStatus> status) {
+  return {.code = Code::remote,
+          .what = fmt::format("{}: {}", what, words_for(status)),
+          .sys_errno = status == FdStatus::refused ? EPERM : 0};
 }
 
 struct Answer {
@@ -170,10 +172,8 @@ Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, Se
   const FdRequest request{.key = key, .id = segment.id, .generation = segment.generation};
   auto answer = TUTTI_TRY(ask(name, request, Patience(timeout_ns, give_up)));
   if (answer.reply.status != FdStatus::granted || !answer.fd)
-    return Error{.code = Code::remote,
-                 .what = fmt::format("segment {}.{} of process {}: {}", segment.id, segment.generation,
-                                     answer.owner.pid, words_for(answer.reply.status)),
-                 .sys_errno = errno_for(answer.reply.status)};
+    return not_granted(fmt::format("segment {}.{} of process {}", segment.id, segment.generation, answer.owner.pid),
+                       answer.reply.status);
   answer.owner.connected = UniqueSocket();
   return Fetched{.segment = {.fd = std::move(answer.fd), .bytes = answer.reply.bytes},
                  .owner = std::move(answer.owner)};
@@ -190,10 +190,7 @@ bool is_served(const std::string& name) {
 Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,
                                   const std::function<bool()>& give_up) {
   auto answer = TUTTI_TRY(ask(name, {.key = key, .id = FdRequest::watch}, Patience(timeout_ns, give_up)));
-  if (answer.reply.status != FdStatus::granted)
-    return Error{.code = Code::remote,
-                 .what = "watch a process: " + words_for(answer.reply.status),
-                 .sys_errno = errno_for(answer.reply.status)};
+  if (answer.reply.status != FdStatus::granted) return not_granted("watch a process", answer.reply.status);
   return std::move(answer.owner);
 }
 

@@ -29,7 +29,7 @@ bool same_key(const ProcessKey& a, const ProcessKey& b) {
   return differs == 0;
 }
 
-void send_reply(int to, const FdReply& reply, int fd) {
+void send_reply(int to, const FdReply& reply, int fd = -1) {
   iovec bytes{.iov_base = const_cast<FdReply*>(&reply), .iov_len = sizeof reply};
   alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -128,7 +128,7 @@ void FdServer::accept_all(std::int64_t now_ns) {
       return;
     }
     if (!is_same_user(fd.get())) {
-      send_reply(fd.get(), {.status = FdStatus::refused}, -1);
+      send_reply(fd.get(), {.status = FdStatus::refused});
       continue;
     }
     if (pending_.size() == pending_max) pending_.erase(pending_.begin());
@@ -143,27 +143,21 @@ bool FdServer::answer(Pending& pending) {
   if (got < 0) return errno != EAGAIN && errno != EINTR;
   if (got != sizeof request || request.magic != FdRequest::magic_value) return true;
 
-  if (!same_key(request.key, key_)) {
-    send_reply(pending.fd.get(), {.status = FdStatus::refused}, -1);
+  const auto reply = [&](const FdReply& words, int fd = -1) {
+    send_reply(pending.fd.get(), words, fd);
     return true;
-  }
+  };
+  if (!same_key(request.key, key_)) return reply({.status = FdStatus::refused});
   if (request.id == FdRequest::watch) {
     if (watchers_.size() == watchers_max) return true;
-    if (pending.in_place_of_spare) {
-      send_reply(pending.fd.get(), {.status = FdStatus::no_descriptor}, -1);
-      return true;
-    }
-    send_reply(pending.fd.get(), {.status = FdStatus::granted}, -1);
+    if (pending.in_place_of_spare) return reply({.status = FdStatus::no_descriptor});
+    reply({.status = FdStatus::granted});
     watchers_.push_back(std::move(pending.fd));
     return true;
   }
   auto segment = segments_.share({.id = request.id, .generation = request.generation});
-  if (segment)
-    send_reply(pending.fd.get(), {.status = FdStatus::granted, .bytes = segment->bytes}, segment->fd.get());
-  else
-    send_reply(pending.fd.get(),
-               {.status = segment.error().code == Code::system ? FdStatus::no_descriptor : FdStatus::unknown}, -1);
-  return true;
+  if (segment) return reply({.status = FdStatus::granted, .bytes = segment->bytes}, segment->fd.get());
+  return reply({.status = segment.error().code == Code::system ? FdStatus::no_descriptor : FdStatus::unknown});
 }
 
 }  // namespace tutti

@@ -153,13 +153,12 @@ Result<void> SegmentTable::free(std::byte* at) {
   return {};
 }
 
-/// The segment that contains some of `memory`.
-SegmentTable::Owned* SegmentTable::around(std::span<const std::byte> memory) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
-  auto above = segments_.lower_bound(begin + memory.size());
-  if (above == segments_.begin()) return nullptr;
-  Owned& last = (--above)->second;
-  return above->first + last.mapping.bytes() > begin ? &last : nullptr;
+template <class Segments>
+auto* SegmentTable::around(Segments& segments, const void* at, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(at);
+  auto above = segments.lower_bound(begin + bytes);
+  const bool any = above != segments.begin() && (--above)->first + above->second.mapping.bytes() > begin;
+  return any ? &above->second : nullptr;
 }
 
 Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
@@ -175,7 +174,7 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
   const std::lock_guard one_at_a_time(adopting_);
   {
     const std::unique_lock lock(mutex_);
-    if (Owned* const there = around(pages)) {
+    if (Owned* const there = around(segments_, pages.data(), pages.size())) {
       const std::byte* const data = there->mapping.data();
       if (pages.data() < data || pages.data() + pages.size() > data + there->mapping.bytes())
         return refuse("some of it is such memory already");
@@ -203,7 +202,7 @@ void SegmentTable::disown(std::span<std::byte> memory) {
   decltype(segments_)::node_type disowned;
   {
     const std::unique_lock lock(mutex_);
-    Owned* const there = around(memory);
+    Owned* const there = around(segments_, memory.data(), memory.size());
     if (there == nullptr || there->adopters == 0) return;
     if (there->adopters > 1) return void(--there->adopters);
     disowned = segments_.extract(reinterpret_cast<std::uintptr_t>(there->mapping.data()));
@@ -215,14 +214,12 @@ void SegmentTable::disown(std::span<std::byte> memory) {
 }
 
 std::optional<SegmentLocation> SegmentTable::find(const void* at, std::size_t bytes) const {
-  const auto address = reinterpret_cast<std::uintptr_t>(at);
   const std::shared_lock lock(mutex_);
-  auto above = segments_.upper_bound(address);
-  if (above == segments_.begin()) return std::nullopt;
-  const auto& [start, owned] = *--above;
-  const std::size_t offset = address - start;
-  if (offset >= owned.mapping.bytes() || bytes > owned.mapping.bytes() - offset) return std::nullopt;
-  return SegmentLocation{.name = owned.name, .offset = offset};
+  const Owned* const there = around(segments_, at, 1);
+  if (there == nullptr) return std::nullopt;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - there->mapping.data());
+  if (bytes > there->mapping.bytes() - offset) return std::nullopt;
+  return SegmentLocation{.name = there->name, .offset = offset};
 }
 
 const SegmentTable::Owned* SegmentTable::named(SegmentName name) const {
@@ -269,13 +266,11 @@ bool SegmentTable::alive(SegmentName name) const {
 }
 
 Result<void> SegmentTable::move_aside(const void* at) {
-  const auto address = reinterpret_cast<std::uintptr_t>(at);
   const std::unique_lock lock(mutex_);
-  auto above = segments_.upper_bound(address);
-  if (above == segments_.begin()) return {};
-  Owned& owned = (--above)->second;
+  Owned* const there = around(segments_, at, 1);
+  if (there == nullptr || !there->fd) return {};
+  Owned& owned = *there;
   const std::size_t bytes = owned.mapping.bytes();
-  if (address - above->first >= bytes || !owned.fd) return {};
 
   const auto ranges = data_ranges(owned.fd.get(), bytes);
   std::size_t used = 0;

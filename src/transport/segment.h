@@ -101,7 +101,9 @@ class SegmentTable {
     int node = -1;
     int adopters = 0;  ///< not 0: ordinary memory that has been adopted this many times
   };
-  Owned* around(std::span<const std::byte> memory);
+  /// The last of the segments that contain some of [at, at + bytes).
+  template <class Segments>
+  static auto* around(Segments& segments, const void* at, std::size_t bytes);
   void prefer_node(Mapping& mapping, int node);
   const Owned* named(SegmentName name) const;
   SegmentName new_name();  ///< with the mutex held
