@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "base/bytes.h"
 #include "base/descriptors.h"
 
 namespace tutti {
@@ -11,9 +12,6 @@ namespace {
 
 unsigned char* raw(std::byte* bytes) {
   return reinterpret_cast<unsigned char*>(bytes);
-}
-const unsigned char* raw(const std::byte* bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes);
 }
 
 Error failed(const char* what) {
@@ -31,10 +29,20 @@ Result<Digest> sha256(std::span<const std::byte> bytes) {
 
 Result<Digest> hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes) {
   Digest digest{};
-  if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(bytes.data()), bytes.size(),
-             raw(digest.data()), nullptr) == nullptr)
+  if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+             reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), raw(digest.data()),
+             nullptr) == nullptr)
     return failed("HMAC-SHA256 is not available");
   return digest;
+}
+
+Result<Digest> hmac_of(std::span<const std::byte> key, std::string_view use, std::span<const std::byte> bytes,
+                       std::span<const std::byte> more) {
+  ByteWriter writer;
+  writer.text(use);
+  writer.raw(bytes);
+  writer.raw(more);
+  return hmac_sha256(key, writer.bytes());
 }
 
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) {

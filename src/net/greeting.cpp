@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint64_t greeting_magic = 0x3174'6565'7267'7474;  // "ttgreet1"
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
 }  // namespace
 
 Bytes write_greeting(const Greeting& greeting) {
@@ -48,11 +44,12 @@ Result<Greeting> read_greeting(std::span<const std::byte> bytes) {
 }
 
 Result<ConnectionKey> ConnectionKey::of(const Secret& secret) {
+  constexpr std::string_view connections = "connections", communicator = "communicator";
   ConnectionKey key;
-  auto derived = TUTTI_TRY(hmac_sha256(secret, bytes_of("connections")));
+  auto derived = TUTTI_TRY(hmac_sha256(secret, std::as_bytes(std::span(connections))));
   key.secret = Secret(derived);
   wipe(derived);
-  auto name = TUTTI_TRY(hmac_sha256(secret, bytes_of("communicator")));
+  auto name = TUTTI_TRY(hmac_sha256(secret, std::as_bytes(std::span(communicator))));
   key.communicator = ByteReader(name).number<std::uint64_t>();
   return key;
 }

@@ -16,15 +16,6 @@ using Nonce = std::array<std::byte, 32>;
 using ShortNonce = std::array<std::byte, 24>;
 constexpr std::size_t tag_offset = 16;
 
-Result<Digest> code(const Secret& secret, std::string_view role, std::span<const std::byte> hello,
-                    std::span<const std::byte> challenge) {
-  ByteWriter transcript;
-  transcript.text(role);
-  transcript.raw(hello);
-  transcript.raw(challenge);
-  return hmac_sha256(secret, transcript.bytes());
-}
-
 Error remote(const char* what) {
   return Error{.code = Code::remote, .what = what};
 }
@@ -73,13 +64,13 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   if (challenge.size() != challenge_bytes || magic != challenge_magic)
     return remote("the process at this address is not tutti");
   const auto signed_part = challenge.first(challenge_bytes - sizeof(Digest));
-  const auto expected = TUTTI_TRY(code(secret, "root", hello_, signed_part));
+  const auto expected = TUTTI_TRY(hmac_of(secret, "root", hello_, signed_part));
   if (!equal_in_constant_time(expected, challenge.last(sizeof(Digest))))
     return Error{.code = Code::invalid_usage, .what = "the process at this address has another unique id or secret"};
 
   ByteWriter proof;
   proof.number(proof_magic);
-  proof.raw(TUTTI_TRY(code(secret, "rank", hello_, challenge)));
+  proof.raw(TUTTI_TRY(hmac_of(secret, "rank", hello_, challenge)));
   return std::move(proof).take();
 }
 
@@ -105,7 +96,7 @@ Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byt
   writer.number(protocol_version);
   writer.number(std::uint32_t{0});
   writer.raw(nonce);
-  writer.raw(TUTTI_TRY(code(secret, "root", hello_, writer.bytes())));
+  writer.raw(TUTTI_TRY(hmac_of(secret, "root", hello_, writer.bytes())));
   challenge_ = std::move(writer).take();
   return challenge_;
 }
@@ -115,7 +106,7 @@ Result<void> RootSide::verify(const Secret& secret, std::span<const std::byte> p
   const auto magic = reader.number<std::uint64_t>();
   const auto theirs = reader.raw(sizeof(Digest));
   if (!challenged() || !reader.done() || magic != proof_magic) return remote("not a proof");
-  const auto expected = TUTTI_TRY(code(secret, "rank", hello_, challenge_));
+  const auto expected = TUTTI_TRY(hmac_of(secret, "rank", hello_, challenge_));
   if (!equal_in_constant_time(expected, theirs)) return remote("a proof with a different secret");
   return {};
 }

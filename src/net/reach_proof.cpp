@@ -22,14 +22,6 @@ constexpr std::int64_t look_ns = 100 * ms;  // interval for checking whether cal
 constexpr int tries_max = 50;
 static_assert(Greeting::bytes <= ReachProbe::bytes);
 
-/// The code covers `use`, so that a probe is not a valid answer.
-Result<Digest> code(const Secret& secret, std::string_view use, std::span<const std::byte> bytes) {
-  ByteWriter writer;
-  writer.text(use);
-  writer.raw(bytes);
-  return hmac_sha256(secret, writer.bytes());
-}
-
 }  // namespace
 
 Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address) {
@@ -42,14 +34,14 @@ Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std
   writer.number(static_cast<std::uint32_t>(from));
   writer.number(static_cast<std::uint32_t>(address));
   writer.raw(nonce);
-  writer.raw(TUTTI_TRY(code(key.secret, "probe", writer.bytes())));
+  writer.raw(TUTTI_TRY(hmac_of(key.secret, "probe", writer.bytes())));
   return std::move(writer).take();
 }
 
 bool is_probe_answer(const Secret& secret, std::span<const std::byte> probe, std::span<const std::byte> answer) {
   ByteReader reader(answer);
   if (reader.number<std::uint64_t>() != answer_magic) return false;
-  const auto mac = code(secret, "answer", probe);
+  const auto mac = hmac_of(secret, "answer", probe);
   return mac && equal_in_constant_time(*mac, answer.last(digest_bytes));
 }
 
@@ -64,12 +56,12 @@ std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
 
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
   if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of the wrong length"};
-  auto mac = TUTTI_TRY(code(key.secret, "probe", probe.first(probe.size() - digest_bytes)));
+  auto mac = TUTTI_TRY(hmac_of(key.secret, "probe", probe.first(probe.size() - digest_bytes)));
   if (!equal_in_constant_time(mac, probe.last(digest_bytes)))
     return Error{.code = Code::remote, .what = "a probe made with a different secret"};
   ByteWriter writer;
   writer.number(answer_magic);
-  writer.raw(TUTTI_TRY(code(key.secret, "answer", probe)));
+  writer.raw(TUTTI_TRY(hmac_of(key.secret, "answer", probe)));
   return std::move(writer).take();
 }
 

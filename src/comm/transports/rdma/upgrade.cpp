@@ -18,13 +18,6 @@ constexpr std::int64_t probe_limit_ns = 10'000'000'000;
 constexpr std::int64_t look_ns = 1'000'000;
 constexpr std::string_view connecting = "connects", listening = "listens", calling = "calls by rdma_cm";
 
-Result<Digest> code_of(const Secret& secret, std::string_view role, std::span<const std::byte> bytes) {
-  ByteWriter writer;
-  writer.text(role);
-  writer.raw(bytes);
-  return hmac_sha256(std::as_bytes(std::span(secret)), writer.bytes());
-}
-
 void write_address(ByteWriter& writer, const verbs::LinkAddress& at) {
   writer.number(static_cast<std::int32_t>(at.shape.slots));
   writer.number(static_cast<std::int32_t>(at.shape.queue_pairs));
@@ -83,7 +76,7 @@ Result<Bytes> RdmaFrame::write(const Secret& secret, std::string_view role) cons
   write_address(writer, at);
   writer.number(std::uint32_t{cm_port});
   writer.raw(nonce);
-  auto code = TUTTI_TRY(code_of(secret, role, writer.bytes()));
+  auto code = TUTTI_TRY(hmac_of(secret, role, writer.bytes()));
   writer.raw(code);
   return std::move(writer).take();
 }
@@ -94,7 +87,7 @@ Result<RdmaFrame> RdmaFrame::read(std::span<const std::byte> all, const Secret& 
   };
   if (all.size() != bytes) return wrong("a frame of another length");
   const auto body = all.first(bytes - sizeof(Digest));
-  const auto code = TUTTI_TRY(code_of(secret, role, body));
+  const auto code = TUTTI_TRY(hmac_of(secret, role, body));
   if (!equal_in_constant_time(code, all.last(sizeof(Digest)))) return wrong("a frame without a valid code");
   ByteReader reader(body);
   if (reader.number<std::uint64_t>() != magic || reader.number<std::uint32_t>() != version)
@@ -207,7 +200,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
 }
 
 Result<void> RdmaUpgrade::call(const RdmaFrame& offer) {
-  auto token = TUTTI_TRY(code_of(secret_, calling, offer.nonce));
+  auto token = TUTTI_TRY(hmac_of(secret_, calling, offer.nonce));
   return link_->call({.address = offer.at.port.gid, .port = offer.cm_port}, token);
 }
 
@@ -271,7 +264,7 @@ Result<void> RdmaUpgrade::make_answer(const RdmaFrame& offer, RdmaFrame& own) {
   own.at = link_->address();
   if (!link_->iwarp()) return {};
   TUTTI_TRY(fill_random(own.nonce));
-  auto token = TUTTI_TRY(code_of(secret_, calling, own.nonce));
+  auto token = TUTTI_TRY(hmac_of(secret_, calling, own.nonce));
   auto listens = TUTTI_TRY(link_->listen(token));
   own.cm_port = listens.port;
   return {};
