@@ -93,7 +93,7 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   ToldCalls calls_;
-  GoneNews news_;
+  Gossip news_;
   Heartbeat heartbeat_;
   ChannelRemains data_;  // see leave
   std::atomic<bool> lost_descriptors_ = false;

@@ -38,21 +38,33 @@ bool Gossip::add(const GoneRank& gone) {
   if (!gone.left && !gone_.add(gone.rank)) return false;
   if (!gone.left) cause_of(gone).ranks.add(gone.rank);
   ++size_;
+  news_ = true;
   return true;
 }
 
-std::vector<GoneRank> Gossip::merge(const Gossip& other) {
-  std::vector<GoneRank> news;
-  const auto take = [&](const GoneRank& gone) {
-    if (add(gone)) news.push_back(gone);
+bool Gossip::merge(std::span<const std::byte> told, const std::function<bool(int rank)>& speaks_for_itself) {
+  ByteReader reader(told);
+  const RankSet left = RankSet::of(reader.sized(RankSet::bytes_max));
+  const auto count = reader.number<std::uint32_t>();
+  if (count > causes_max) return false;
+  std::vector<Cause> causes(count);
+  for (Cause& cause : causes) {
+    cause.culprit = reader.number<std::int32_t>();
+    cause.ranks = RankSet::of(reader.sized(RankSet::bytes_max));
+    cause.words = reader.text(words_max);
+  }
+  if (!reader.done()) return false;
+  const auto hear = [&](const GoneRank& gone) {
+    if (add(gone) && !speaks_for_itself(gone.rank)) unread_.push_back(gone);
   };
-  for (const int rank : other.left_.ranks()) take({.rank = rank, .left = true});
-  for (const Cause& cause : other.causes_)
-    for (const int rank : cause.ranks.ranks()) take({.rank = rank, .culprit = cause.culprit, .words = cause.words});
-  return news;
+  for (const int rank : left.ranks()) hear({.rank = rank, .left = true});
+  for (const Cause& cause : causes)
+    for (const int rank : cause.ranks.ranks()) hear({.rank = rank, .culprit = cause.culprit, .words = cause.words});
+  return true;
 }
 
-Bytes Gossip::write() const {
+std::optional<Bytes> Gossip::take_message() {
+  if (!std::exchange(news_, false)) return std::nullopt;
   ByteWriter writer;
   writer.sized(left_.bytes());
   writer.number(static_cast<std::uint32_t>(causes_.size()));
@@ -62,22 +74,6 @@ Bytes Gossip::write() const {
     writer.text(cause.words);
   }
   return std::move(writer).take();
-}
-
-std::optional<Gossip> Gossip::read(std::span<const std::byte> bytes) {
-  ByteReader reader(bytes);
-  Gossip heard;
-  heard.left_ = RankSet::of(reader.sized(RankSet::bytes_max));
-  const auto causes = reader.number<std::uint32_t>();
-  if (causes > causes_max) return std::nullopt;
-  for (std::uint32_t i = 0; i < causes; ++i) {
-    Cause& cause = heard.causes_.emplace_back();
-    cause.culprit = reader.number<std::int32_t>();
-    cause.ranks = RankSet::of(reader.sized(RankSet::bytes_max));
-    cause.words = reader.text(words_max);
-  }
-  if (!reader.done()) return std::nullopt;
-  return heard;
 }
 
 }  // namespace tutti

@@ -40,8 +40,9 @@ struct GoneRank {
   std::string words = {};  ///< likewise: why
 };
 
-/// All that a rank has heard. It passes this on whenever there is news, so everybody hears, and in as few messages as
-/// there are steps between two ranks, however many ranks fail at once.
+/// All that a rank has heard of ranks that are gone, and what of it is new: for the peers, which have yet to hear it,
+/// and for this rank, which has yet to read it. A rank passes all on whenever there is news, so everybody hears, and in
+/// as few messages as there are steps between two ranks, however many ranks fail at once.
 class Gossip {
  public:
   static constexpr std::size_t words_max = 2047;
@@ -49,17 +50,18 @@ class Gossip {
   static constexpr std::size_t bytes_max =
       4 + RankSet::bytes_max + 4 + causes_max * (4 + 4 + RankSet::bytes_max + 4 + words_max);
 
-  /// False: that is known.
+  /// Of what this rank has found. False: it is known.
   bool add(const GoneRank& gone);
-  /// Adds what another rank has heard; returns what of it is new.
-  std::vector<GoneRank> merge(const Gossip& other);
+  /// Of what a peer has told. False: it is no gossip. Ranks that speak for themselves, at the other end of a
+  /// connection, are not to be read here: what they said before they left may be on its way.
+  bool merge(std::span<const std::byte> told, const std::function<bool(int rank)>& speaks_for_itself);
 
-  /// How many times something was new.
+  /// All that is known, in one message to the peers; none: nothing is new since the last time.
+  std::optional<Bytes> take_message();
+  /// What has been told since the last time.
+  std::vector<GoneRank> take() { return std::exchange(unread_, {}); }
+  /// Of how many ranks the end is known: how many times something was new.
   std::size_t size() const { return size_; }
-
-  Bytes write() const;
-  /// Empty: it is none.
-  static std::optional<Gossip> read(std::span<const std::byte> bytes);
 
  private:
   /// Ranks that are gone by the end of one of them.
@@ -74,42 +76,6 @@ class Gossip {
   RankSet gone_;
   std::vector<Cause> causes_;
   std::size_t size_ = 0;
-};
-
-/// What is new of ranks that are gone: for the peers, which have yet to hear it, and for this rank, which has yet to
-/// read it.
-class GoneNews {
- public:
-  /// Of what this rank has found. False: it is known.
-  bool add(const GoneRank& gone) {
-    const bool added = gossip_.add(gone);
-    news_ = news_ || added;
-    return added;
-  }
-  /// Of what a peer has told. False: it is no gossip. Ranks that speak for themselves, at the other end of a
-  /// connection, are not to be read here: what they said before they left may be on its way.
-  bool merge(std::span<const std::byte> told, const std::function<bool(int rank)>& speaks_for_itself) {
-    const auto gossip = Gossip::read(told);
-    if (!gossip) return false;
-    for (GoneRank& gone : gossip_.merge(*gossip)) {
-      if (!speaks_for_itself(gone.rank)) unread_.push_back(std::move(gone));
-      news_ = true;
-    }
-    return true;
-  }
-
-  /// All that is known, in one message to the peers; none: nothing is new since the last time.
-  std::optional<Bytes> take_message() {
-    if (!std::exchange(news_, false)) return std::nullopt;
-    return gossip_.write();
-  }
-  /// What has been told since the last time.
-  std::vector<GoneRank> take() { return std::exchange(unread_, {}); }
-  /// Of how many ranks the end is known.
-  std::size_t size() const { return gossip_.size(); }
-
- private:
-  Gossip gossip_;
   bool news_ = false;
   std::vector<GoneRank> unread_;
 };

@@ -198,7 +198,7 @@ std::vector<std::string> fuzz_examples() {
   Gossip gossip;
   gossip.add({.rank = 3, .words = "rank 3/4 lost"});
   gossip.add({.rank = 0, .left = true});
-  const Bytes heard = gossip.write();
+  const Bytes heard = *gossip.take_message();
   life.raw(frame(RankState::open, 6, {reinterpret_cast<const char*>(heard.data()), heard.size()}));
   life.raw(frame(RankState::open, 7, std::string(4, '\3')));
   life.raw(frame(RankState::failed, 0, end_text("rank 3/4 lost")));

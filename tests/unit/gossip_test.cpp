@@ -10,8 +10,8 @@ bool nobody_speaks(int) {
   return false;
 }
 
-TEST(GoneNews, AreToldOnce) {
-  GoneNews news;
+TEST(Gossip, AreToldOnce) {
+  Gossip news;
   EXPECT_FALSE(news.take_message());
   EXPECT_TRUE(news.add({.rank = 3, .words = "rank 3 lost"}));
   const auto message = news.take_message();
@@ -21,7 +21,7 @@ TEST(GoneNews, AreToldOnce) {
   EXPECT_TRUE(news.take().empty()) << "this rank has found it itself";
   EXPECT_EQ(news.size(), 1u);
 
-  GoneNews other;
+  Gossip other;
   ASSERT_TRUE(other.merge(*message, nobody_speaks));
   EXPECT_TRUE(other.take_message()) << "its peers are to hear it too";
   const auto heard = other.take();
@@ -33,8 +33,8 @@ TEST(GoneNews, AreToldOnce) {
   EXPECT_FALSE(other.take_message()) << "nothing of it is new";
 }
 
-TEST(GoneNews, WhoSpeaksForItselfIsNotRead) {
-  GoneNews news, other;
+TEST(Gossip, WhoSpeaksForItselfIsNotRead) {
+  Gossip news, other;
   for (const int rank : {3, 4}) news.add({.rank = rank, .left = true});
   ASSERT_TRUE(other.merge(*news.take_message(), [](int rank) { return rank == 3; }));
   const auto heard = other.take();
@@ -44,8 +44,8 @@ TEST(GoneNews, WhoSpeaksForItselfIsNotRead) {
   EXPECT_TRUE(other.take_message());
 }
 
-TEST(GoneNews, WhatIsNoGossipIsRefused) {
-  GoneNews news;
+TEST(Gossip, WhatIsNoGossipIsRefused) {
+  Gossip news;
   EXPECT_FALSE(news.merge(Bytes(3), nobody_speaks));
   EXPECT_EQ(news.size(), 0u);
 }
