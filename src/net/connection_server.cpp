@@ -113,14 +113,14 @@ ConnectionServer::Step ConnectionServer::step(Pending& one) {
     return Step::over;
   }
   const std::size_t wanted = !one.probe.empty()            ? ReachProbe::bytes - one.probe.size()
-                             : one.greeting.empty()        ? Greeting::bytes
+                             : !one.arrivals               ? Greeting::bytes
                              : !one.handshake.challenged() ? handshake::hello_bytes
                                                            : handshake::proof_bytes;
   auto bytes = one.wire.take(wanted);
   if (!bytes) return Step::over;
   if (!*bytes) return Step::waits;
   if (!one.probe.empty()) return probed(one, **bytes);
-  if (one.greeting.empty()) return greeted(one, **bytes);
+  if (!one.arrivals) return greeted(one, **bytes);
   if (!one.handshake.challenged()) {
     auto challenge = one.handshake.challenge(one.secret, **bytes);
     if (!challenge || one.handshake.rank() != one.words.from) return Step::over;
@@ -148,7 +148,6 @@ ConnectionServer::Step ConnectionServer::greeted(Pending& one, const Bytes& byte
   if (!one.arrivals) return Step::over;
   auto secret = one.arrivals->key().for_greeting(bytes);
   if (!secret) return Step::over;
-  one.greeting = bytes;
   one.words = *words;
   one.secret = *secret;
   return Step::more;

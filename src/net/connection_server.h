@@ -42,9 +42,8 @@ class ConnectionServer final : public Task {
   struct Pending {
     Wire wire;
     std::int64_t deadline_ns = 0;
-    Bytes greeting = {};
     Greeting words = {};
-    std::shared_ptr<Arrivals> arrivals = {};
+    std::shared_ptr<Arrivals> arrivals = {};  ///< null: its greeting has yet to arrive
     Secret secret = {};
     handshake::RootSide handshake = {};
     Bytes probe = {};     ///< replaces a greeting: the part that has arrived

@@ -13,10 +13,6 @@ constexpr std::int64_t look_ns = 20'000'000;
 // The kernel reports most link changes once a second: a carrier that exists is reported within two.
 constexpr std::int64_t patience_ns = 2'000'000'000;
 
-InterfaceFilter filter_of(const Config& config) {
-  return {.names = config.text("TUTTI_SOCKET_IFNAME"), .family = config.text("TUTTI_SOCKET_FAMILY")};
-}
-
 Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all, const InterfaceFilter& filter,
                                        Log& log) {
   auto choice = TUTTI_TRY(choose_interfaces(all, filter));
@@ -60,7 +56,8 @@ bool OwnAddresses::settled(System& system, const Config& config, Log& log) {
     known_ = std::move(all).error();
     return true;
   }
-  const InterfaceFilter filter = filter_of(config);
+  const InterfaceFilter filter{.names = config.text("TUTTI_SOCKET_IFNAME"),
+                               .family = config.text("TUTTI_SOCKET_FAMILY")};
   const auto awaited = awaited_interfaces(*all, filter);
   if (!awaited.empty() && now < give_up_ns_) {
     if (first)

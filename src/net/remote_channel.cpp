@@ -20,18 +20,12 @@ RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals,
 Result<bool> RemoteChannel::open() {
   if (is_open()) return true;
   wanted_ = true;
-  if (broken_) {
-    TUTTI_TRY(judge_again());
-    return false;
-  }
+  if (broken_) return judge_again();
   // Read before gathering: connections that the peer opened before it left have then arrived, or are on their way.
   const bool left = place_.header->state_now() == RankState::closed;
   auto gathered = gather_sockets();
   if (!gathered && gathered.error().lacks_descriptor()) return own_lack(gathered.error());
-  if (!gathered) {
-    TUTTI_TRY(judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer)));
-    return false;
-  }
+  if (!gathered) return judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer));
   if (!*gathered) {
     // A peer that has left sends nothing on a channel that is not open. But it may have sent its data and left before
     // the last message of the handshake arrived here.
@@ -43,14 +37,10 @@ Result<bool> RemoteChannel::open() {
                    .peer = place_.peer};
     if (!left || (connector_ && connector_->proven())) return false;
     if (arrivals_->is_coming(place_.peer, place_.channel)) return false;  // its upgrade is being agreed on
-    TUTTI_TRY(judge(Error{}));
-    return false;
+    return judge(Error{});
   }
   auto upgraded = upgrade();
-  if (!upgraded) {
-    TUTTI_TRY(judge(std::move(upgraded).error()));
-    return false;
-  }
+  if (!upgraded) return judge(std::move(upgraded).error());
   if (!*upgraded) return false;
   if (!is_open())
     ends_.use(system_, std::move(sockets_),
@@ -146,7 +136,7 @@ ChannelRemains RemoteChannel::take_remains() {
   return remains;
 }
 
-Result<void> RemoteChannel::judge(Error error) {
+Result<bool> RemoteChannel::judge(Error error) {
   const std::int64_t now = system_.now_ns();
   if (!broken_) {
     broken_ = std::move(error);
@@ -161,7 +151,7 @@ Result<void> RemoteChannel::judge(Error error) {
                  .sys_errno = broken_->sys_errno,
                  .peer = place_.peer};
   const bool known = has_failed(state);
-  if (!known && now - broken_ns_ < news_limit_ns) return {};
+  if (!known && now - broken_ns_ < news_limit_ns) return false;
   // What a rank that has ended does not finish is a consequence of that. Otherwise both ends name the same one.
   if (known)
     broken_->code = Code::remote;
@@ -192,7 +182,8 @@ Result<std::span<std::byte>> RemoteSender::acquire() {
 Result<void> RemoteSender::commit(std::size_t bytes) {
   auto committed = channel_->sender().commit(bytes);
   if (committed) return committed;
-  return channel_->judge(std::move(committed).error());
+  TUTTI_TRY(channel_->judge(std::move(committed).error()));
+  return {};
 }
 
 Result<bool> RemoteSender::flush() {
@@ -202,8 +193,7 @@ Result<bool> RemoteSender::flush() {
     if (flushed) return flushed;
     (void)channel_->judge(std::move(flushed).error());
   }
-  TUTTI_TRY(channel_->judge_again());
-  return false;
+  return channel_->judge_again();
 }
 
 void RemoteSender::poll_set(std::vector<PollItem>& items) const {

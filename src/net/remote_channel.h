@@ -69,15 +69,15 @@ class RemoteChannel final : public Connection {
   bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
   /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, that becomes
-  /// known another way within a moment, so success means: wait for that. Errors: remote (the peer has left, failed or
+  /// known another way within a moment, so false means: wait for that. Errors: remote (the peer has left, failed or
   /// is lost); after a second, the error itself.
-  Result<void> judge(Error error);
+  Result<bool> judge(Error error);
   /// True after the first call of judge: nothing can be sent any more. judge_again judges the same error again.
   bool broken() const { return broken_.has_value(); }
   /// The receiver has returned an error: until then it gives what has arrived, even if the connection is broken.
   void note_read_out() { read_out_ = true; }
   bool read_out() const { return read_out_; }
-  Result<void> judge_again() { return judge(*broken_); }
+  Result<bool> judge_again() { return judge(*broken_); }
 
   void poll_set(std::vector<PollItem>& items) const override;
 

@@ -40,7 +40,7 @@ Result<bool> Wire::flush() {
   return true;
 }
 
-Result<bool> Wire::fill(std::size_t bytes) {
+Result<std::optional<Bytes>> Wire::take(std::size_t bytes) {
   while (in_.size() < bytes) {
     const std::size_t had = in_.size();
     in_.resize(had + std::min(bytes - had, read_bytes));
@@ -48,13 +48,8 @@ Result<bool> Wire::fill(std::size_t bytes) {
     in_.resize(had + (moved ? moved->bytes : 0));
     if (!moved) return moved.error();
     if (moved->closed) return closed();
-    if (moved->bytes == 0) return false;
+    if (moved->bytes == 0) return std::optional<Bytes>{};
   }
-  return true;
-}
-
-Result<std::optional<Bytes>> Wire::take(std::size_t bytes) {
-  if (!TUTTI_TRY(fill(bytes))) return std::optional<Bytes>{};
   return std::optional(std::exchange(in_, {}));
 }
 

@@ -69,8 +69,6 @@ class Wire {
   PollItem interest() const { return {.handle = socket_.handle(), .want_read = true, .want_write = !out_.empty()}; }
 
  private:
-  Result<bool> fill(std::size_t bytes);
-
   System* system_;
   Socket socket_;
   std::deque<std::shared_ptr<const Bytes>> out_;
