@@ -1,6 +1,7 @@
 #include "net/reach_proof.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -17,10 +18,20 @@ constexpr std::uint64_t probe_magic = 0x3165'626f'7270'7474;   // "ttprobe1"
 constexpr std::uint64_t answer_magic = 0x3172'6577'736e'6174;  // "tanswer1"
 constexpr std::size_t nonce_bytes = 16;
 constexpr std::size_t digest_bytes = sizeof(Digest);
-constexpr std::int64_t again_ns = 20 * ms;  // pause after the listener closed the connection
-constexpr std::int64_t look_ns = 100 * ms;  // interval for checking whether calls got through
+constexpr std::int64_t try_ns = 2'000 * ms;  // per address, until the call gets through; TCP resends a loss after 1 s
+constexpr std::int64_t answer_ns = 10'000 * ms;  // from getting through to the answer: a busy host is slow, not gone
+constexpr std::int64_t host_ns = 10'000 * ms;    // replaces try_ns while none of the host's addresses has been reached
+constexpr std::int64_t fresh_ns = 200 * ms;  // younger calls have just begun; older ones cost little but a descriptor
+constexpr std::size_t calls_max = 512;       // limit of all calls
+constexpr std::int64_t again_ns = 20 * ms;   // pause after the listener closed the connection
+constexpr std::int64_t look_ns = 100 * ms;   // interval for checking whether calls got through
 constexpr int tries_max = 50;
 static_assert(Greeting::bytes <= ReachProbe::bytes);
+
+std::string list_of(const ReachHost& host) {
+  const auto texts = std::views::transform(host.addresses, [](const ReachAddress& address) { return address.at.host; });
+  return host.addresses.empty() ? "none" : joined(texts, ", ");
+}
 
 }  // namespace
 
@@ -107,14 +118,8 @@ struct ReachProof::Call {
 };
 
 ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
-                       const ReachLimits& limits)
-    : system_(system),
-      key_(key),
-      self_(self),
-      hosts_(std::move(hosts)),
-      limits_(limits),
-      map_(hosts_),
-      met_(hosts_.size(), false) {
+                       std::size_t at_once)
+    : system_(system), key_(key), self_(self), hosts_(std::move(hosts)), at_once_(at_once), map_(hosts_) {
   for (std::size_t address = 0; address < hosts_[self_].addresses.size(); ++address) map_.set(self_, address);
   for (const auto& host : hosts_) rates_.emplace_back(host.addresses.size(), 0);
   // Every host begins with a different one, so that they do not all call the same host first.
@@ -165,9 +170,9 @@ bool ReachProof::cut_off(Call& call, const Error& error) {
 
 /// Waits for many dead addresses at the same time, not for 64 after another 64.
 bool ReachProof::may_call() const {
-  const std::int64_t old_ns = system_.now_ns() - limits_.fresh_ms * ms;
+  const std::int64_t old_ns = system_.now_ns() - fresh_ns;
   const auto fresh = std::ranges::count_if(calls_, [old_ns](const Call& call) { return call.tried_ns > old_ns; });
-  return !to_call_.empty() && calls_.size() < limits_.calls_max && static_cast<std::size_t>(fresh) < limits_.at_once;
+  return !to_call_.empty() && calls_.size() < calls_max && static_cast<std::size_t>(fresh) < at_once_;
 }
 
 void ReachProof::call_some() {
@@ -181,8 +186,8 @@ void ReachProof::call_some() {
 /// A call that got through gets as much time as a busy host needs.
 bool ReachProof::is_late(const Call& call) const {
   const std::int64_t tried_ns = system_.now_ns() - call.tried_ns;
-  if (tried_ns < limits_.try_ms * ms) return false;
-  return tried_ns >= limits_.answer_ms * ms || !system_.peer_address(call.wire.socket());
+  if (tried_ns < try_ns) return false;
+  return tried_ns >= answer_ns || !system_.peer_address(call.wire.socket());
 }
 
 /// False: the call has ended, with or without success.
@@ -196,7 +201,6 @@ bool ReachProof::serve(Call& call) {
     const auto& [host, address] = call.place;
     if (is_probe_answer(key_.secret, call.probe, **answer)) {
       map_.set(host, address);
-      met_[host] = true;
       rates_[host][address] = rate_of(call);
     } else {
       fail(call.place, "another process has this address and port");
@@ -207,7 +211,7 @@ bool ReachProof::serve(Call& call) {
   if (!is_late(call)) return true;
   // If there is no other path to the host, one more try is worth its time.
   const std::int64_t waited_ns = system_.now_ns() - call.first_ns;
-  if (!met_[call.place.host] && waited_ns < limits_.host_ms * ms) return begin(call);
+  if (!map_.reached(call.place.host) && waited_ns < host_ns) return begin(call);
   fail(call.place, fmt::format("no answer for {} ms", waited_ns / ms));
   return false;
 }
@@ -247,22 +251,12 @@ std::int64_t ReachProof::poll_set(std::vector<PollItem>& items) const {
   if (may_call()) return now;
   std::int64_t wake = now + (to_call_.empty() ? 3'600'000 * ms : look_ns);
   for (const auto& call : calls_) {
-    const std::int64_t late_ns = call.tried_ns + limits_.try_ms * ms;
+    const std::int64_t late_ns = call.tried_ns + try_ns;
     wake = std::min(wake, call.begin_ns != 0 ? call.begin_ns : std::max(late_ns, now + look_ns));
     if (call.begin_ns == 0) items.push_back(call.wire.interest());
   }
   return wake;
 }
-
-namespace {
-
-std::string list_of(const ReachHost& host) {
-  std::vector<std::string> texts;
-  for (const auto& address : host.addresses) texts.push_back(address.at.host);
-  return texts.empty() ? "none" : joined(texts, ", ");
-}
-
-}  // namespace
 
 Result<std::vector<std::vector<std::size_t>>> usable_addresses(std::span<const ReachHost> hosts,
                                                                std::span<const ReachMap> maps, std::size_t self) {
@@ -270,28 +264,21 @@ Result<std::vector<std::vector<std::size_t>>> usable_addresses(std::span<const R
     return Error{.code = Code::remote, .what = fmt::format("{} maps of {} hosts", maps.size(), hosts.size())};
   std::vector<std::vector<std::size_t>> usable(hosts.size());
   for (std::size_t host = 0; host < hosts.size(); ++host) {
-    const std::size_t count = hosts[host].addresses.size();
-    std::vector<std::size_t> reached_by(maps.size(), 0);
     std::vector<std::size_t> by_self;
-    for (std::size_t address = 0; address < count; ++address) {
-      std::size_t all = 0;
-      for (std::size_t from = 0; from < maps.size(); ++from) {
-        if (!maps[from].reached(host, address)) continue;
-        ++reached_by[from];
-        ++all;
-      }
-      if (all == maps.size()) usable[host].push_back(address);
-      if (maps[self].reached(host, address)) by_self.push_back(address);
+    for (std::size_t address = 0; address < hosts[host].addresses.size(); ++address) {
+      const auto reaches = [&](const ReachMap& map) { return map.reached(host, address); };
+      if (std::ranges::all_of(maps, reaches)) usable[host].push_back(address);
+      if (reaches(maps[self])) by_self.push_back(address);
     }
     if (!usable[host].empty()) continue;
-    const auto none = std::ranges::find(reached_by, std::size_t{0});
-    if (none != reached_by.end())
+    const auto apart = std::ranges::find_if(maps, [host](const ReachMap& map) { return !map.reached(host); });
+    if (apart != maps.end()) {
+      const ReachHost& from = hosts[static_cast<std::size_t>(apart - maps.begin())];
       return Error{.code = Code::system,
                    .what = fmt::format("{} cannot reach {} at {}; its own addresses: {} (TUTTI_SOCKET_IFNAME says "
                                        "which interfaces to use)",
-                                       hosts[static_cast<std::size_t>(none - reached_by.begin())].name,
-                                       hosts[host].name, list_of(hosts[host]),
-                                       list_of(hosts[static_cast<std::size_t>(none - reached_by.begin())]))};
+                                       from.name, hosts[host].name, list_of(hosts[host]), list_of(from))};
+    }
     usable[host] = std::move(by_self);
   }
   return usable;

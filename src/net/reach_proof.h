@@ -8,6 +8,7 @@
 // (every host's docker0 has 172.17.0.1). ConnectionServer accepts probes, as it does all connections from other hosts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -22,15 +23,6 @@
 #include "net/greeting.h"
 
 namespace tutti {
-
-struct ReachLimits {
-  std::int64_t try_ms = 2'000;      ///< per address, until the call gets through; TCP resends a lost packet after 1 s
-  std::int64_t answer_ms = 10'000;  ///< from getting through to the answer: a busy host is slow, not gone
-  std::int64_t host_ms = 10'000;    ///< replaces try_ms while none of the host's addresses has been reached
-  std::size_t at_once = 64;         ///< limit of calls that have just begun
-  std::int64_t fresh_ms = 200;  ///< up to this age a call has just begun; an older one costs little but its descriptor
-  std::size_t calls_max = 512;  ///< limit of all calls
-};
 
 /// An address at which one rank listens.
 struct ReachAddress {
@@ -73,6 +65,8 @@ class ReachMap {
   explicit ReachMap(std::span<const ReachHost> hosts);
 
   bool reached(std::size_t host, std::size_t address) const { return paths_[host][address].reached; }
+  /// Whether one of its addresses was.
+  bool reached(std::size_t host) const { return std::ranges::any_of(paths_[host], &Path::reached); }
   bool wide(std::size_t host, std::size_t address) const { return paths_[host][address].wide; }
   void set(std::size_t host, std::size_t address) { paths_[host][address].reached = true; }
   void set_wide(std::size_t host, std::size_t address) { paths_[host][address].wide = true; }
@@ -94,8 +88,9 @@ class ReachMap {
 /// many callers closes a connection without an answer, it calls again for a while.
 class ReachProof {
  public:
+  /// `at_once`: limit of calls that have just begun.
   ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
-             const ReachLimits& limits = {});
+             std::size_t at_once = 64);
   ~ReachProof();
   ReachProof(const ReachProof&) = delete;
   ReachProof& operator=(const ReachProof&) = delete;
@@ -132,9 +127,8 @@ class ReachProof {
   ConnectionKey key_;
   std::size_t self_;
   std::vector<ReachHost> hosts_;
-  ReachLimits limits_;
+  std::size_t at_once_;
   ReachMap map_;
-  std::vector<bool> met_;                // by host: whether one of its addresses was reached
   std::vector<std::vector<int>> rates_;  // by host and address: Mbit/s, for those reached
   std::deque<AddressIndex> to_call_;
   std::vector<Call> calls_;

@@ -84,7 +84,7 @@ ConnectionKey key_of(int number) {
 using Addresses = std::vector<std::vector<std::string>>;
 
 struct World {
-  World(const SimOptions& options, Wiring wiring_in, const Addresses& addresses, const ReachLimits& limits = {})
+  World(const SimOptions& options, Wiring wiring_in, const Addresses& addresses, std::size_t at_once = 64)
       : network(options), wiring(std::move(wiring_in)) {
     const int ranks = static_cast<int>(addresses.size());
     for (int host = 0; host < ranks; ++host) {
@@ -102,7 +102,7 @@ struct World {
             {.rank = host, .at = {.host = addresses[i][a], .port = servers[i]->addresses()[a].port}});
     }
     for (std::size_t host = 0; host < hosts.size(); ++host)
-      proofs.push_back(std::make_unique<ReachProof>(*views[host], key_of(1), host, hosts, limits));
+      proofs.push_back(std::make_unique<ReachProof>(*views[host], key_of(1), host, hosts, at_once));
   }
 
   /// Until every host is through, or an hour has passed.
@@ -280,7 +280,7 @@ TEST(ReachProof, OneHostNeedsNobody) {
 TEST(ReachProof, StrangersDoNotDisturb) {
   for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
-    World world({.seed = seed}, {}, hosts_in(6, {"a", "b"}), {.at_once = 4});
+    World world({.seed = seed}, {}, hosts_in(6, {"a", "b"}), 4);
     std::vector<Socket> strangers;
     for (std::size_t host = 0; host < world.hosts.size(); ++host)
       for (const auto& address : world.hosts[host].addresses) {
