@@ -44,13 +44,13 @@ bool Gossip::add(const GoneRank& gone) {
 
 bool Gossip::merge(std::span<const std::byte> told, const std::function<bool(int rank)>& speaks_for_itself) {
   ByteReader reader(told);
-  const RankSet left = RankSet::of(reader.sized(RankSet::bytes_max));
+  const RankSet left(reader.sized(RankSet::bytes_max));
   const auto count = reader.number<std::uint32_t>();
   if (count > causes_max) return false;
   std::vector<Cause> causes(count);
   for (Cause& cause : causes) {
     cause.culprit = reader.number<std::int32_t>();
-    cause.ranks = RankSet::of(reader.sized(RankSet::bytes_max));
+    cause.ranks = RankSet(reader.sized(RankSet::bytes_max));
     cause.words = reader.text(words_max);
   }
   if (!reader.done()) return false;

@@ -17,18 +17,17 @@ namespace tutti {
 /// A set of ranks, of a bit each, as it travels.
 class RankSet {
  public:
+  RankSet() = default;
+  explicit RankSet(std::span<const std::byte> bytes) : bits_(bytes.begin(), bytes.end()) {}
+
   /// False: it was there already, or is no rank.
   bool add(int rank);
   bool has(int rank) const;
   std::vector<int> ranks() const;
   std::span<const std::byte> bytes() const { return bits_; }
-  static RankSet of(std::span<const std::byte> bytes) { return RankSet(Bytes(bytes.begin(), bytes.end())); }
   static constexpr std::size_t bytes_max = limits::ranks_max / 8 + 1;
 
-  RankSet() = default;
-
  private:
-  explicit RankSet(Bytes bits) : bits_(std::move(bits)) {}
   Bytes bits_;
 };
 

@@ -16,24 +16,18 @@ namespace tutti {
 
 class OpenChannel {
  public:
-  /// Of a channel's messages.
-  struct Slots {
-    int count = 4;
-    std::size_t bytes = 64 * 1024;
-  };
-
   /// False: the channel is not open, and has nothing of what follows.
   explicit operator bool() const { return sender_ != nullptr; }
   Sender& sender() { return *sender_; }
   Receiver& receiver() { return *receiver_; }
 
   /// `watch`: watches the connections; null: nothing does.
-  void use(System& system, std::vector<Socket> sockets, const SocketLink::Ends& ranks, const Slots& slots,
-           const std::shared_ptr<Unacknowledged>& watch) {
+  void use(System& system, std::vector<Socket> sockets, const SocketLink::Ends& ranks, int slots,
+           std::size_t slot_bytes, const std::shared_ptr<Unacknowledged>& watch) {
     link_ = std::make_shared<SocketLink>(system, std::move(sockets), ranks);
     for (std::size_t i = 0; watch && i < link_->size(); ++i) watched_.emplace_back(watch, ranks.peer, link_->socket(i));
-    sender_ = std::make_shared<SocketSender>(link_, std::max(slots.count, socket_slots_min), slots.bytes);
-    receiver_ = std::make_shared<SocketReceiver>(link_, slots.bytes);
+    sender_ = std::make_shared<SocketSender>(link_, std::max(slots, socket_slots_min), slot_bytes);
+    receiver_ = std::make_shared<SocketReceiver>(link_, slot_bytes);
   }
   /// Takes all but the connection; without a wire, the channel is not open.
   void use(ChannelUpgrade::Outcome& wire) {

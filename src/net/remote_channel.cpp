@@ -45,7 +45,7 @@ Result<bool> RemoteChannel::open() {
   if (!is_open())
     ends_.use(system_, std::move(sockets_),
               {.rank = place_.rank, .peer = place_.peer, .channel = place_.channel, .peer_name = place_.who},
-              {.count = place_.slots, .bytes = place_.slot_bytes}, place_.unacknowledged);
+              place_.slots, place_.slot_bytes, place_.unacknowledged);
   return true;
 }
 

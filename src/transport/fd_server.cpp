@@ -65,13 +65,6 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   return std::unique_ptr<FdServer>(new FdServer(segments, key, std::move(listener), std::move(name)));
 }
 
-FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name)
-    : segments_(segments),
-      key_(key),
-      listener_(std::move(listener)),
-      user_(Rights::user_now()),
-      name_(std::move(name)) {}
-
 /// The kernel keeps who listens from the last call of `listen`, not who the process is now.
 Result<void> FdServer::follow_user() {
   if (user_ == Rights::user_now()) return {};

@@ -41,7 +41,8 @@ class FdServer final : public Task {
     std::int64_t deadline_ns = 0;
     bool in_place_of_spare = false;
   };
-  FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name);
+  FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name)
+      : segments_(segments), key_(key), listener_(std::move(listener)), name_(std::move(name)) {}
   void accept_all(std::int64_t now_ns);
   bool answer(Pending& pending);
   void drop_watchers();
@@ -49,8 +50,8 @@ class FdServer final : public Task {
   const SegmentTable& segments_;
   ProcessKey key_;
   UniqueSocket listener_;
-  uid_t user_;             ///< as whom the kernel shows this end
-  SpareDescriptor spare_;  ///< for accepting one peer to tell it that there are no more descriptors
+  uid_t user_ = Rights::user_now();  ///< as whom the kernel shows this end
+  SpareDescriptor spare_;            ///< for accepting one peer to tell it that there are no more descriptors
   std::string name_;
   std::vector<Pending> pending_;        // oldest first
   std::vector<UniqueSocket> watchers_;  // connections of peers that wait for the end of this process

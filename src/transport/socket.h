@@ -37,7 +37,6 @@ class SocketLink {
   Stripes stripes(std::size_t bytes) const {
     return {.bytes = bytes, .sockets = sockets_.size(), .piece_bytes = piece_bytes_};
   }
-  int handle(std::size_t socket) const { return sockets_[socket].handle(); }
   const Socket& socket(std::size_t nth) const { return sockets_[nth]; }
   /// For closing the link: neither sender nor receiver may be used afterwards.
   std::vector<Socket> take_sockets() { return std::move(sockets_); }

@@ -196,7 +196,7 @@ Result<bool> SocketReceiver::drained() {
 
 void SocketReceiver::poll_set(std::vector<PollItem>& items) const {
   for (std::size_t socket = 0; socket < done_.size(); ++socket)
-    if (next(socket) < until_) items.push_back({.handle = link_->handle(socket), .want_read = true});
+    if (next(socket) < until_) items.push_back({.handle = link_->socket(socket).handle(), .want_read = true});
 }
 
 }  // namespace tutti

@@ -170,7 +170,7 @@ void SocketSender::free_slots() {
 void SocketSender::poll_set(std::vector<PollItem>& items) const {
   for (std::size_t socket = 0; socket < cursors_.size(); ++socket)
     if (after(socket, cursors_[socket], 0).message != committed_)
-      items.push_back({.handle = link_->handle(socket), .want_write = true});
+      items.push_back({.handle = link_->socket(socket).handle(), .want_write = true});
 }
 
 }  // namespace tutti

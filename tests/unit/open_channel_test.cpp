@@ -23,7 +23,7 @@ TEST(OpenChannel, OverSocketsTheyRemain) {
   const auto watch = std::make_shared<Unacknowledged>();
   OpenChannel channel;
   EXPECT_FALSE(channel);
-  channel.use(system, two_sockets(system), ranks, {.count = 2, .bytes = 1'024}, watch);
+  channel.use(system, two_sockets(system), ranks, 2, 1'024, watch);
   EXPECT_TRUE(channel);
   EXPECT_TRUE(channel.over_sockets());
   EXPECT_EQ(channel.sender().slot_bytes(), 1'024u);

@@ -137,7 +137,7 @@ TEST_F(Wire, AnEndInTheMidstIsARemoteErrorThatNamesThePeer) {
 
 TEST_F(Wire, AResetIsARemoteErrorAtBothEnds) {
   open(sim_, "10.0.0.2");
-  sim_.reset(there_->handle(0));
+  sim_.reset(there_->socket(0).handle());
   sim_.yield();
   const auto received = await(sim_, 1);
   ASSERT_FALSE(received);

@@ -64,7 +64,6 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
     headers_.emplace(TUTTI_TRY(RegisteredMemory::make(endpoint_, shape_.receives * sizeof(WriteHeaders::Header),
                                                       access_flag::local_write)),
                      shape_.sends, shape_.receives);
-    buffers_.resize(shape_.receives);
   }
   QpAttributes attributes{.qp_state = QpState::init,
                           .qp_access_flags = static_cast<unsigned>(access_flag::remote_write),
@@ -199,18 +198,20 @@ Result<void> QueuePair::post_receives() {
   for (std::uint32_t i = 0; i < receives_missing_; ++i) {
     receives_[i] = {
         .wr_id = id, .next = i + 1 < receives_missing_ ? &receives_[i + 1] : nullptr, .sg_list = nullptr, .num_sge = 0};
-    if (!headers_) continue;
-    const std::uint32_t buffer = headers_->next_buffer();
-    buffers_[i] = headers_->buffer(buffer);
-    receives_[i].wr_id |= buffer;
-    receives_[i].sg_list = &buffers_[i];
-    receives_[i].num_sge = 1;
+    if (headers_) headers_->add_buffer(receives_[i]);
   }
   ReceiveWork* bad = nullptr;
   const int code = endpoint_->port.device->context->ops.post_recv(qp_, receives_.data(), &bad);
   if (code != 0) return endpoint_->port.failed("post receives", code);
   receives_missing_ = 0;
   return {};
+}
+
+WriteHeaders::WriteHeaders(RegisteredMemory buffers, std::uint32_t sends, std::uint32_t receives)
+    : sent_(sends), buffers_(std::move(buffers)) {
+  for (std::uint32_t i = 0; i < receives; ++i)
+    places_.push_back(
+        {.addr = buffers_.address() + i * sizeof(Header), .length = sizeof(Header), .lkey = buffers_.lkey()});
 }
 
 Sge WriteHeaders::put(std::uint32_t immediate, std::uint32_t bytes) {
@@ -220,21 +221,16 @@ Sge WriteHeaders::put(std::uint32_t immediate, std::uint32_t bytes) {
   return {.addr = reinterpret_cast<std::uint64_t>(&header), .length = sizeof header, .lkey = 0};
 }
 
-std::uint32_t WriteHeaders::next_buffer() {
-  const std::uint32_t next = next_buffer_;
-  next_buffer_ = (next_buffer_ + 1) % receives_;
-  return next;
-}
-
-Sge WriteHeaders::buffer(std::uint32_t index) const {
-  return {.addr = buffers_.address() + std::uint64_t{index} * sizeof(Header),
-          .length = sizeof(Header),
-          .lkey = buffers_.lkey()};
+void WriteHeaders::add_buffer(ReceiveWork& receive) {
+  receive.wr_id |= next_buffer_;
+  receive.sg_list = &places_[next_buffer_];
+  receive.num_sge = 1;
+  next_buffer_ = (next_buffer_ + 1) % static_cast<std::uint32_t>(places_.size());
 }
 
 Completion WriteHeaders::read(Completion completion, std::uint32_t index) const {
   completion.wc_flags = 0;
-  if (completion.opcode != DoneOpcode::receive || completion.byte_len != sizeof(Header) || index >= receives_)
+  if (completion.opcode != DoneOpcode::receive || completion.byte_len != sizeof(Header) || index >= places_.size())
     return completion;
   Header header;
   std::memcpy(&header, buffers_.data() + std::size_t{index} * sizeof(Header), sizeof header);

@@ -51,15 +51,14 @@ class WriteHeaders {
   };
 
   /// For so many requests and receives at a time. `buffers`: a Header for each receive.
-  WriteHeaders(RegisteredMemory buffers, std::uint32_t sends, std::uint32_t receives)
-      : sent_(sends), receives_(receives), buffers_(std::move(buffers)) {}
+  WriteHeaders(RegisteredMemory buffers, std::uint32_t sends, std::uint32_t receives);
 
   /// The memory of the next request's header, to be sent inline; valid until `sends` more were put.
   Sge put(std::uint32_t immediate, std::uint32_t bytes);
 
-  /// The buffer for the next receive, in turn: receives are used up in order, so it is free.
-  std::uint32_t next_buffer();
-  Sge buffer(std::uint32_t index) const;
+  /// Gives the receive the next buffer, in turn, whose number its id then ends with: receives are used up in order, so
+  /// it is free.
+  void add_buffer(ReceiveWork& receive);
 
   /// The completion of the receive with this buffer, as if the write had carried an immediate. If no header came, it
   /// has none.
@@ -68,9 +67,9 @@ class WriteHeaders {
  private:
   std::vector<Header> sent_;
   std::size_t next_sent_ = 0;
-  std::uint32_t receives_;
-  std::uint32_t next_buffer_ = 0;
   RegisteredMemory buffers_;
+  std::vector<Sge> places_;  // of each
+  std::uint32_t next_buffer_ = 0;
 };
 
 class QueuePair {
@@ -151,7 +150,6 @@ class QueuePair {
   std::optional<WriteHeaders> headers_;  // none: the device has immediates
   bool silent_ = false;
   std::uint32_t receives_missing_ = 0;
-  std::vector<Sge> buffers_;
   std::vector<ReceiveWork> receives_;
 };
 
