@@ -20,7 +20,6 @@ class SignedSender final : public Sender {
   Result<bool> flush() override { return through_->flush(); }
   Result<Settled> settled() override { return through_->settled(); }
   std::size_t slot_bytes() const override { return through_->slot_bytes(); }
-  bool buffers() const override { return through_->buffers(); }
   Offering* offering() override { return through_->offering(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 

@@ -61,10 +61,6 @@ class Sender {
 
   virtual std::size_t slot_bytes() const = 0;
 
-  /// True for transports with slots: a committed message leaves without the receiver's help. A plan need not wait for
-  /// `settled`, and a fused plan, which has already committed messages for later steps, must not.
-  virtual bool buffers() const { return true; }
-
   /// Null: every block has to be written into a slot. Always the same.
   virtual Offering* offering() { return nullptr; }
 

@@ -28,17 +28,10 @@ std::uint32_t piece_bit(std::size_t at, std::size_t slot_bytes) {
 
 ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
                      bool oversubscribed, const OfferedMemory* memory)
-    : system_(system),
-      theirs_(theirs),
+    : ShmEnd(system, theirs, peer, channel, oversubscribed),
       rank_(rank),
-      peer_(peer),
-      channel_(channel),
-      oversubscribed_(oversubscribed),
-      slot_bytes_(theirs.shape().slot_bytes),
-      slots_(theirs.shape().slots),
       freed_(&mine.flags(channel, peer).freed),
       filled_(&theirs.flags(channel, rank).filled),
-      doorbell_(&theirs.header().doorbell),
       memory_(memory) {}
 
 /// Reads the peer's count of released messages. A count outside the range of messages in flight is an error.
@@ -64,7 +57,7 @@ Result<void> ShmSender::commit(std::size_t bytes) {
   std::atomic_ref(head.offers).store(offers_.commit(), std::memory_order_relaxed);
   std::atomic_ref(head.wanted).store(0, std::memory_order_relaxed);
   filled_->store(++sent_);
-  doorbell_->ring(system_, oversubscribed_);
+  ring();
   return {};
 }
 
@@ -122,22 +115,15 @@ void ShmSender::fill_wanted() {
     std::atomic_ref(head.wanted).store(0, std::memory_order_relaxed);
     filled = true;
   }
-  if (filled) doorbell_->ring(system_, oversubscribed_);
+  if (filled) ring();
 }
 
 ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
                          bool oversubscribed, OfferedMemory* memory)
-    : system_(system),
+    : ShmEnd(system, theirs, peer, channel, oversubscribed),
       mine_(mine),
-      theirs_(theirs),
-      peer_(peer),
-      channel_(channel),
-      oversubscribed_(oversubscribed),
-      slot_bytes_(mine.shape().slot_bytes),
-      slots_(mine.shape().slots),
       filled_(&mine.flags(channel, peer).filled),
       freed_(&theirs.flags(channel, rank).freed),
-      doorbell_(&theirs.header().doorbell),
       memory_(memory) {}
 
 Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
@@ -156,7 +142,7 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
     const std::atomic_ref wanted(head.wanted);
     if (wanted.load(std::memory_order_relaxed) == 0) {
       wanted.store(1, std::memory_order_release);
-      doorbell_->ring(system_, oversubscribed_);
+      ring();
     }
     return std::span<const std::byte>();
   }
@@ -189,7 +175,7 @@ Result<void> ShmReceiver::release() {
       return Error{.code = Code::remote, .what = "failed while its memory was read", .peer = peer_};
   }
   freed_->store(++taken_);
-  doorbell_->ring(system_, oversubscribed_);
+  ring();
   return {};
 }
 

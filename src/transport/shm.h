@@ -8,13 +8,35 @@
 
 namespace tutti {
 
+/// What both ends have.
+class ShmEnd {
+ protected:
+  ShmEnd(System& system, const RankArea& theirs, int peer, int channel, bool oversubscribed)
+      : system_(system),
+        theirs_(theirs),
+        peer_(peer),
+        channel_(channel),
+        oversubscribed_(oversubscribed),
+        slot_bytes_(theirs.shape().slot_bytes),
+        slots_(theirs.shape().slots) {}
+  void ring() { theirs_.header().doorbell.ring(system_, oversubscribed_); }
+
+  System& system_;
+  RankArea theirs_;
+  int peer_;
+  int channel_;
+  bool oversubscribed_;
+  std::size_t slot_bytes_;
+  std::uint64_t slots_;
+};
+
 /// If a peer writes nonsense into the counters or lengths, this end reports an error (remote) and never accesses memory
 /// out of bounds. Slots lie in the receiver's area, the count of freed slots in the sender's: each side spins on its
 /// own memory.
 ///
 /// With `memory`, blocks can be offered. The head of a slot tells in which of its pieces, a 32nd of the slot each, an
 /// Offer lies instead of the block that begins there.
-class ShmSender final : public Sender, public Offering {
+class ShmSender final : public Sender, public Offering, ShmEnd {
  public:
   /// `rank` sends to `peer` on `channel`. `oversubscribed`: see Doorbell. `memory`: null: nothing can be offered.
   ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
@@ -37,17 +59,9 @@ class ShmSender final : public Sender, public Offering {
   bool is_wanted(std::uint64_t message) const;
   void fill_wanted();
 
-  System& system_;
-  RankArea theirs_;
   int rank_;
-  int peer_;
-  int channel_;
-  bool oversubscribed_;
-  std::size_t slot_bytes_;
-  std::uint64_t slots_;
   const Flag* freed_;
   Flag* filled_;
-  Doorbell* doorbell_;
   std::uint64_t sent_ = 0;
   // last value read from freed_: its cache line is read again only when this value does not suffice
   std::uint64_t freed_seen_ = 0;
@@ -55,7 +69,7 @@ class ShmSender final : public Sender, public Offering {
   PendingOffers offers_;
 };
 
-class ShmReceiver final : public Receiver, public Offers {
+class ShmReceiver final : public Receiver, public Offers, ShmEnd {
  public:
   ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
               bool oversubscribed, OfferedMemory* memory = nullptr);
@@ -67,17 +81,9 @@ class ShmReceiver final : public Receiver, public Offers {
   Result<void> refuse() override;
 
  private:
-  System& system_;
   RankArea mine_;
-  RankArea theirs_;
-  int peer_;
-  int channel_;
-  bool oversubscribed_;
-  std::size_t slot_bytes_;
-  std::uint64_t slots_;
   const Flag* filled_;
   Flag* freed_;
-  Doorbell* doorbell_;
   std::uint64_t taken_ = 0;
   std::uint64_t filled_seen_ = 0;
   OfferedMemory* memory_;
