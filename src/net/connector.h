@@ -28,9 +28,6 @@ class Connector {
   /// The peer may have taken the connection of this try and sent its welcome.
   bool proven() const { return state_ == State::welcome; }
 
-  /// The address that worked. Valid after advance has returned a connection.
-  const SocketAddress& reached() const { return addresses_[at_]; }
-
   /// Adds the handles to wait for; returns the latest time for the next advance.
   std::int64_t poll_set(std::vector<PollItem>& items) const;
 

@@ -39,6 +39,21 @@ Gid mapped(const in_addr& four) {
   return gid;
 }
 
+bool maps_ipv4(const Gid& address) {
+  return std::all_of(address.begin(), address.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) &&
+         address[10] == 0xff && address[11] == 0xff;
+}
+
+bool is_link_local(const Gid& address) {
+  return address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
+}
+
+/// "fe80::1" or "::ffff:10.0.0.1"
+std::string written(const Gid& gid) {
+  char text[INET6_ADDRSTRLEN] = "";
+  return ::inet_ntop(AF_INET6, gid.data(), text, sizeof text) == nullptr ? "?" : text;
+}
+
 /// The type of a GID as sysfs says it, for libraries that do not.
 GidType type_in_sysfs(const std::string& device, int port, int index) {
   const std::string text =
@@ -79,6 +94,56 @@ std::optional<GidEntry> choose_gid(const OpenDevice* device, int port, const Por
   return best;
 }
 
+constexpr std::size_t mac_bytes = 6;
+
+struct Free {
+  void operator()(ifaddrs* list) const { ::freeifaddrs(list); }
+};
+
+bool has_mac(const ifaddrs& one, std::span<const std::uint8_t> mac) {
+  if (one.ifa_addr == nullptr || one.ifa_addr->sa_family != AF_PACKET) return false;
+  sockaddr_ll link{};
+  std::memcpy(&link, one.ifa_addr, sizeof link);
+  return link.sll_halen == mac_bytes && std::equal(mac.begin(), mac.end(), link.sll_addr);
+}
+
+std::optional<Gid> address_of(const ifaddrs& one) {
+  if (one.ifa_addr == nullptr) return std::nullopt;
+  if (one.ifa_addr->sa_family == AF_INET) {
+    sockaddr_in four{};
+    std::memcpy(&four, one.ifa_addr, sizeof four);
+    return mapped(four.sin_addr);
+  }
+  if (one.ifa_addr->sa_family != AF_INET6) return std::nullopt;
+  Gid address{};
+  sockaddr_in6 six{};
+  std::memcpy(&six, one.ifa_addr, sizeof six);
+  std::memcpy(address.data(), &six.sin6_addr, address.size());
+  // A link-local address says nothing without an interface, whose number the peer does not know.
+  return is_link_local(address) ? std::nullopt : std::optional(address);
+}
+
+/// The IP address of an iWARP port, by which rdma_cm finds it: an address of the network interface whose MAC address is
+/// the beginning of the port's GID, as it is with iWARP; IPv4 before IPv6, in the form of a GID. Nothing: there is no
+/// such interface, or it has no address.
+std::optional<Gid> iwarp_address(const Gid& gid) {
+  if (maps_ipv4(gid)) return gid;
+  ifaddrs* list = nullptr;
+  const HeldStdio held;
+  if (::getifaddrs(&list) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, Free> all(list);
+  std::optional<Gid> found;
+  for (const ifaddrs* port = list; port != nullptr; port = port->ifa_next) {
+    if (!has_mac(*port, std::span(gid).first(mac_bytes))) continue;
+    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+      if (std::string_view(one->ifa_name) != port->ifa_name) continue;
+      const auto address = address_of(*one);
+      if (address && (!found || (maps_ipv4(*address) && !maps_ipv4(*found)))) found = address;
+    }
+  }
+  return found;
+}
+
 /// Completes a port of an iWARP device, or says why it cannot be used. Its GIDs are no addresses.
 Result<void> add_iwarp(Port& port, const PortFilter& filter) {
   const auto gid = read_gid(port.device.get(), port.number, 0, port.link_layer);
@@ -109,6 +174,43 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Library>& li
   auto opened = std::make_shared<OpenDevice>(library, context, name);
   opened->known = library->ibv_query_device(context, &opened->attributes) == 0;
   return opened;
+}
+
+/// Whether a filter in the syntax of TUTTI_IB_HCA admits a port.
+bool admits(const std::string& names, const std::string& device, int port) {
+  if (names.empty()) return true;
+  std::string_view rest = names;
+  const bool excludes = rest.starts_with('^');
+  if (excludes) rest.remove_prefix(1);
+  const bool exact = rest.starts_with('=');
+  if (exact) rest.remove_prefix(1);
+  bool named = false;
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    const std::size_t colon = one.find(':');
+    const bool any_port = colon == std::string_view::npos;
+    const std::string_view name = one.substr(0, colon);
+    if (!any_port && one.substr(colon + 1) != std::to_string(port)) continue;
+    named = named || (!name.empty() && (exact ? device == name : device.starts_with(name)));
+  }
+  return named != excludes;
+}
+
+/// Rate in Mbit/s of a port's ibv_port_attr width and speed; 0: unknown.
+std::int64_t rate_of(std::uint8_t width, std::uint8_t speed) {
+  const int links = width == 1 ? 1 : width == 2 ? 4 : width == 4 ? 8 : width == 8 ? 12 : width == 16 ? 2 : 0;
+  switch (speed) {
+    case 1: return links * 2'500;
+    case 2: return links * 5'000;
+    case 4:
+    case 8: return links * 10'000;
+    case 16: return links * 14'000;
+    case 32: return links * 25'000;
+    case 64: return links * 50'000;
+    case 128: return links * 100'000;
+    default: return 0;
+  }
 }
 
 /// The port, or why it cannot be used. Errors: invalid_usage (the filter excludes it), invalid_argument (it lacks what
@@ -152,76 +254,7 @@ bool is_at(const Port& port, const std::string& address) {
   return ::inet_pton(AF_INET, address.c_str(), &four) == 1 && mapped(four) == port.gid;
 }
 
-constexpr std::size_t mac_bytes = 6;
-
-struct Free {
-  void operator()(ifaddrs* list) const { ::freeifaddrs(list); }
-};
-
-bool has_mac(const ifaddrs& one, std::span<const std::uint8_t> mac) {
-  if (one.ifa_addr == nullptr || one.ifa_addr->sa_family != AF_PACKET) return false;
-  sockaddr_ll link{};
-  std::memcpy(&link, one.ifa_addr, sizeof link);
-  return link.sll_halen == mac_bytes && std::equal(mac.begin(), mac.end(), link.sll_addr);
-}
-
-std::optional<Gid> address_of(const ifaddrs& one) {
-  if (one.ifa_addr == nullptr) return std::nullopt;
-  if (one.ifa_addr->sa_family == AF_INET) {
-    sockaddr_in four{};
-    std::memcpy(&four, one.ifa_addr, sizeof four);
-    return mapped(four.sin_addr);
-  }
-  if (one.ifa_addr->sa_family != AF_INET6) return std::nullopt;
-  Gid address{};
-  sockaddr_in6 six{};
-  std::memcpy(&six, one.ifa_addr, sizeof six);
-  std::memcpy(address.data(), &six.sin6_addr, address.size());
-  // A link-local address says nothing without an interface, whose number the peer does not know.
-  return is_link_local(address) ? std::nullopt : std::optional(address);
-}
-
 }  // namespace
-
-bool admits(const std::string& names, const std::string& device, int port) {
-  if (names.empty()) return true;
-  std::string_view rest = names;
-  const bool excludes = rest.starts_with('^');
-  if (excludes) rest.remove_prefix(1);
-  const bool exact = rest.starts_with('=');
-  if (exact) rest.remove_prefix(1);
-  bool named = false;
-  while (!rest.empty()) {
-    std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-    const std::size_t colon = one.find(':');
-    const bool any_port = colon == std::string_view::npos;
-    const std::string_view name = one.substr(0, colon);
-    if (!any_port && one.substr(colon + 1) != std::to_string(port)) continue;
-    named = named || (!name.empty() && (exact ? device == name : device.starts_with(name)));
-  }
-  return named != excludes;
-}
-
-std::int64_t rate_of(std::uint8_t width, std::uint8_t speed) {
-  const int links = width == 1 ? 1 : width == 2 ? 4 : width == 4 ? 8 : width == 8 ? 12 : width == 16 ? 2 : 0;
-  switch (speed) {
-    case 1: return links * 2'500;
-    case 2: return links * 5'000;
-    case 4:
-    case 8: return links * 10'000;
-    case 16: return links * 14'000;
-    case 32: return links * 25'000;
-    case 64: return links * 50'000;
-    case 128: return links * 100'000;
-    default: return 0;
-  }
-}
-
-std::string text(const Gid& gid) {
-  char written[INET6_ADDRSTRLEN] = "";
-  return ::inet_ntop(AF_INET6, gid.data(), written, sizeof written) == nullptr ? "?" : written;
-}
 
 std::string text(const Library& library, Status status) {
   const char* const words = library.ibv_wc_status_str(status);
@@ -233,8 +266,8 @@ std::string Port::text() const {
   const std::string rate = mbps == 0 ? "rate unknown" : fmt::format("{} Mbit/s", mbps);
   if (link_layer == LinkLayer::infiniband)
     return fmt::format("{} port {} (InfiniBand, {}, LID {})", device->name, number, rate, lid);
-  if (iwarp) return fmt::format("{} port {} (iWARP, {}, {})", device->name, number, rate, verbs::text(gid));
-  return fmt::format("{} port {} (Ethernet, {}, GID {} {})", device->name, number, rate, gid_index, verbs::text(gid));
+  if (iwarp) return fmt::format("{} port {} (iWARP, {}, {})", device->name, number, rate, written(gid));
+  return fmt::format("{} port {} (Ethernet, {}, GID {} {})", device->name, number, rate, gid_index, written(gid));
 }
 
 Error Port::failed(std::string_view doing, int code) const {
@@ -298,33 +331,6 @@ std::size_t choose_port(std::span<const Port> ports, const std::string& own_addr
   }
   const auto& from = near.empty() ? fastest : near;
   return from[static_cast<std::size_t>(channel) % from.size()];
-}
-
-bool maps_ipv4(const Gid& address) {
-  return std::all_of(address.begin(), address.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) &&
-         address[10] == 0xff && address[11] == 0xff;
-}
-
-bool is_link_local(const Gid& address) {
-  return address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
-}
-
-std::optional<Gid> iwarp_address(const Gid& gid) {
-  if (maps_ipv4(gid)) return gid;
-  ifaddrs* list = nullptr;
-  const HeldStdio held;
-  if (::getifaddrs(&list) != 0) return std::nullopt;
-  const std::unique_ptr<ifaddrs, Free> all(list);
-  std::optional<Gid> found;
-  for (const ifaddrs* port = list; port != nullptr; port = port->ifa_next) {
-    if (!has_mac(*port, std::span(gid).first(mac_bytes))) continue;
-    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-      if (std::string_view(one->ifa_name) != port->ifa_name) continue;
-      const auto address = address_of(*one);
-      if (address && (!found || (maps_ipv4(*address) && !maps_ipv4(*found)))) found = address;
-    }
-  }
-  return found;
 }
 
 sockaddr_storage socket_address(const Gid& address, std::uint16_t port) {

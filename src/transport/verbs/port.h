@@ -125,9 +125,6 @@ struct PortFilter {
   int gid_index = -1;         ///< TUTTI_IB_GID_INDEX; -1: chosen by content
 };
 
-/// Whether a filter in the syntax of TUTTI_IB_HCA admits a port.
-bool admits(const std::string& names, const std::string& device, int port);
-
 struct PortList {
   std::vector<Port> ports;            ///< fastest first; those with iWARP last
   std::vector<std::string> left_out;  ///< "mlx5_1 port 1: down" for each other port, for the log
@@ -141,27 +138,14 @@ struct PortList {
 Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const PortFilter& filter,
                             const std::vector<std::shared_ptr<OpenDevice>>& open = {});
 
-/// "fe80::1" or "::ffff:10.0.0.1"
-std::string text(const Gid& gid);
 /// "transport retry counter exceeded (status 12)"
 std::string text(const Library& library, Status status);
-
-/// Rate in Mbit/s of a port's ibv_port_attr width and speed; 0: unknown.
-std::int64_t rate_of(std::uint8_t width, std::uint8_t speed);
 
 /// The index of the port with the address over which the peer was reached (`own_address`, of IPv4 or IPv6): it is
 /// proven. If no port has it, the fastest ports in turn by channel: those of the device `nearest` to the rank and of
 /// its NUMA node if there are some among them, else all. `ports`: fastest first, at least one.
 std::size_t choose_port(std::span<const Port> ports, const std::string& own_address, std::string_view nearest,
                         int channel);
-
-/// The IP address of an iWARP port, by which rdma_cm finds it: an address of the network interface whose MAC address is
-/// the beginning of the port's GID, as it is with iWARP; IPv4 before IPv6, in the form of a GID. Nothing: there is no
-/// such interface, or it has no address.
-std::optional<Gid> iwarp_address(const Gid& gid);
-
-bool maps_ipv4(const Gid& address);
-bool is_link_local(const Gid& address);
 
 /// The address, with a port number, for functions that take a sockaddr.
 sockaddr_storage socket_address(const Gid& address, std::uint16_t port);
