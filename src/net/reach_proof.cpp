@@ -8,7 +8,6 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "net/peer_address.h"
-#include "net/wire.h"
 
 namespace tutti {
 namespace {
@@ -107,16 +106,6 @@ Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<co
   return map;
 }
 
-struct ReachProof::Call {
-  AddressIndex place;
-  Wire wire;
-  Bytes probe;
-  std::int64_t first_ns = 0;  ///< start of the first try
-  std::int64_t tried_ns = 0;  ///< start of this try
-  std::int64_t begin_ns = 0;  ///< when to call again; 0: a try is under way
-  int tries = 0;
-};
-
 ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
                        std::size_t at_once)
     : system_(system), key_(key), self_(self), hosts_(std::move(hosts)), at_once_(at_once), map_(hosts_) {
@@ -129,8 +118,6 @@ ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t sel
       to_call_.push_back({host, address});
   }
 }
-
-ReachProof::~ReachProof() = default;
 
 void ReachProof::fail(const AddressIndex& place, const std::string& reason) {
   const ReachHost& host = hosts_[place.host];

@@ -21,6 +21,7 @@
 #include "base/system.h"
 #include "net/digest.h"
 #include "net/greeting.h"
+#include "net/wire.h"
 
 namespace tutti {
 
@@ -91,9 +92,6 @@ class ReachProof {
   /// `at_once`: limit of calls that have just begun.
   ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
              std::size_t at_once = 64);
-  ~ReachProof();
-  ReachProof(const ReachProof&) = delete;
-  ReachProof& operator=(const ReachProof&) = delete;
 
   /// True when all calls are answered or given up. Never fails: an address that cannot be reached counts as not
   /// reached, and `why` gives the reason.
@@ -108,10 +106,18 @@ class ReachProof {
   const std::vector<std::string>& why() const { return why_; }
 
  private:
-  struct Call;
   struct AddressIndex {
     std::size_t host;
     std::size_t address;
+  };
+  struct Call {
+    AddressIndex place;
+    Wire wire;
+    Bytes probe;
+    std::int64_t first_ns = 0;  ///< start of the first try
+    std::int64_t tried_ns = 0;  ///< start of this try
+    std::int64_t begin_ns = 0;  ///< when to call again; 0: a try is under way
+    int tries = 0;
   };
   bool may_call() const;
   void call_some();
