@@ -70,7 +70,6 @@ class Conversion {
     return value.maker != none && memory_.output_block(value.cell) != Memory::none &&
            (!apart_[index(value.cell)] || value.maker >= traced_);
   }
-  int aliased_input(Cell output) const;
   Ref home(int value) const;
 
   ChannelProgram program_;

@@ -48,6 +48,12 @@ PathKind kind_at(const Topology& topology, const Path& path, int meeting, int be
 
 }  // namespace
 
+std::vector<int> way_to(const Topology& topology, int device) {
+  std::vector<int> way = ancestors(topology, device);
+  std::ranges::reverse(way);
+  return way;
+}
+
 double uplink_gbps(const Topology& topology, int device) {
   const double said = topology[device].gbps;
   if (topology[device].kind != DeviceKind::bridge) return said;

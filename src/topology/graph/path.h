@@ -33,6 +33,9 @@ std::vector<int> matrix_devices(const Topology& topology);
 /// The matrix in nvidia-smi's format, with affinities and a legend.
 std::string matrix_text(const Topology& topology);
 
+/// The devices above it, from the root on, and itself: sorting by this puts neighbours next to each other.
+std::vector<int> way_to(const Topology& topology, int device);
+
 /// GB/s of a device's link to its parent, as far as plausible: an emulated bridge of a hypervisor reports a much lower
 /// rate than the devices below it.
 double uplink_gbps(const Topology& topology, int device);

@@ -60,9 +60,8 @@ struct Link {
   int from = 0;
   int to = 0;
   LinkKind kind = LinkKind::nvlink;
-  int count = 0;          ///< number of bonded links
-  double gbps = 0;        ///< of one of them
-  double latency_us = 0;  ///< 0: unknown
+  int count = 0;    ///< number of bonded links
+  double gbps = 0;  ///< of one of them
   std::string source = {};
 
   bool operator==(const Link&) const = default;

@@ -38,10 +38,7 @@ std::string table(const Device& cpus) {
 }
 
 void add_once(std::vector<Constant>& all, Constant constant) {
-  const auto same = [&](const Constant& other) {
-    return other.what == constant.what && other.value == constant.value && other.source == constant.source;
-  };
-  if (std::ranges::none_of(all, same)) all.push_back(std::move(constant));
+  if (std::ranges::find(all, constant) == all.end()) all.push_back(std::move(constant));
 }
 
 void add_links(const Topology& topology, std::vector<Constant>& all) {
@@ -51,7 +48,6 @@ void add_links(const Topology& topology, std::vector<Constant>& all) {
     std::string of = from.compute > 0 ? fmt::format(", {}{}", amd ? "gfx" : "sm_", from.compute) : "";
     add_once(all, {.what = std::string(one_link(link.kind)),
                    .value = link.gbps,
-                   .unit = "GB/s",
                    .source = fmt::format("table ({}{})", amd ? "RCCL" : "NCCL 2.30", of)});
   }
 }
@@ -62,13 +58,11 @@ void add_bus(const Topology& topology, std::vector<Constant>& all) {
     if (device.gbps > 0 && (device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic))
       add_once(all, {.what = fmt::format("PCI link of a {}", device.kind == DeviceKind::gpu ? "GPU" : "NIC"),
                      .value = device.gbps,
-                     .unit = "GB/s",
                      .source = "said by " + device.source});
     if (device.kind != DeviceKind::nic) continue;
     const bool said = device.network_gbps > 0;
     add_once(all, {.what = "wire of a NIC",
                    .value = said ? device.network_gbps : rates::network,
-                   .unit = "GB/s",
                    .source = said ? "said by " + device.source : "table (it does not say)"});
   }
 }
@@ -83,7 +77,6 @@ std::vector<Constant> constants(const Topology& topology) {
     if (nodes.size() < 2) break;  // no path leaves it
     add_once(all, {.what = "between the CPUs of two NUMA nodes",
                    .value = rates::cpu(cpus.maker, cpus.model),
-                   .unit = "GB/s",
                    .source = table(cpus)});
   }
   add_links(topology, all);

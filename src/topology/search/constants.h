@@ -12,8 +12,9 @@ namespace tutti::topology {
 struct Constant {
   std::string what;  ///< "between the CPUs of two NUMA nodes"
   double value = 0;
-  std::string unit;    ///< "GB/s" in each direction, or "us"
-  std::string source;  ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
+  std::string unit = "GB/s";  ///< in each direction, or "us"
+  std::string source = {};    ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
+  bool operator==(const Constant&) const = default;
 };
 
 /// The constants used for paths and rings of this machine, each once.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <numeric>
 
 namespace tutti::topology {
@@ -21,23 +20,11 @@ constexpr std::array parts = {LocationPart{"host", "hosts"},
                               LocationPart{"PCI switch", "PCI switches"}};
 constexpr std::size_t cache_part = 3, switch_part = 5;
 
-/// Groups of ranks that are alike in the first parts of their locations, numbered in order of their first ranks.
-std::vector<int> groups_by(const Job& job, std::size_t part) {
-  std::map<std::vector<int>, int> numbers;
-  std::vector<int> groups;
-  for (const RankLocation& location : job.locations) {
-    const std::array all = {location.host,  location.package, location.numa,
-                            location.cache, location.nvlink,  location.pci_switch};
-    const std::vector<int> key(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(part) + 1);
-    groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
-  }
-  return groups;
-}
-
 /// The first part of a location by which ranks fall into the groups of this level; the number of parts if none does.
 std::size_t part_of(const Job& job, const std::vector<int>& level) {
   std::size_t part = 0;
-  while (part < parts.size() && groups_by(job, part) != level) ++part;
+  constexpr std::size_t of_hosts = location_parts - parts.size();  // equal in a host, and no level is named for them
+  while (part < parts.size() && grouped(job.locations, of_hosts + part + 1) != level) ++part;
   return part;
 }
 

@@ -14,14 +14,6 @@ namespace {
 
 constexpr double pci_assumed = 12;  // NCCL's value for an unknown rate: 8 GT/s x16
 
-/// The highest bridge above a device; -1: it is directly below a root.
-int outermost_switch(const Topology& topology, int device) {
-  int found = -1;
-  for (int up = device; up >= 0; up = topology[up].parent)
-    if (topology[up].kind == DeviceKind::bridge) found = up;
-  return found;
-}
-
 /// The lowest device that NVLink or xGMI connects with a GPU, at any number of hops; -1: the GPU has no links.
 int nvlink_domain(const Topology& topology, int gpu) {
   std::vector<bool> inside(topology.devices.size(), false);
@@ -38,31 +30,12 @@ int nvlink_domain(const Topology& topology, int gpu) {
   return found ? static_cast<int>(std::ranges::find(inside, true) - inside.begin()) : -1;
 }
 
-/// Groups of ranks with equal keys, numbered in order of their first ranks.
-template <class Key>
-std::vector<int> grouped(const std::vector<Key>& keys) {
-  std::map<Key, int> numbers;
-  std::vector<int> groups;
-  for (const Key& key : keys)
-    groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
-  return groups;
-}
-
-/// The devices above it, from the root on: sorting by this puts neighbours next to each other.
-std::vector<int> way_to(const Topology& topology, int device) {
-  std::vector<int> way;
-  for (int up = device; up >= 0; up = topology[up].parent) way.push_back(up);
-  std::ranges::reverse(way);
-  return way;
-}
-
 /// One ring in the order of the tree, with the rate of its slowest hop.
 RankChannels tree_ring(const Topology& topology, std::span<const int> devices) {
   std::vector<int> order(devices.size());
   std::iota(order.begin(), order.end(), 0);
   const auto device = [&](int rank) { return devices[static_cast<std::size_t>(rank)]; };
-  std::ranges::stable_sort(order,
-                           [&](int a, int b) { return way_to(topology, device(a)) < way_to(topology, device(b)); });
+  std::ranges::stable_sort(order, {}, [&](int rank) { return way_to(topology, device(rank)); });
   double slowest = 0;
   for (std::size_t at = 0; at < order.size(); ++at) {
     const Path hop = path(topology, device(order[at]), device(order[(at + 1) % order.size()]));
@@ -73,6 +46,13 @@ RankChannels tree_ring(const Topology& topology, std::span<const int> devices) {
 }
 
 }  // namespace
+
+int outermost_switch(const Topology& topology, int device) {
+  int found = -1;
+  for (int up = device; up >= 0; up = topology[up].parent)
+    if (topology[up].kind == DeviceKind::bridge) found = up;
+  return found;
+}
 
 RankLocation location_at(int host, const Topology& topology, int device) {
   RankLocation location{.host = host};
@@ -103,18 +83,23 @@ std::string nearest_nic(const Topology& topology, int device) {
   return nearest < 0 ? std::string() : topology[nearest].name;
 }
 
+std::vector<int> grouped(std::span<const RankLocation> locations, std::size_t parts) {
+  std::map<std::vector<int>, int> numbers;
+  std::vector<int> groups;
+  for (const RankLocation& location : locations) {
+    const std::array whole = {location.groups[0], location.groups[1], location.groups[2],
+                              location.host,      location.package,   location.numa,
+                              location.cache,     location.nvlink,    location.pci_switch};
+    const std::vector<int> key(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(parts));
+    groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+  }
+  return groups;
+}
+
 std::vector<std::vector<int>> levels_of(std::span<const RankLocation> locations) {
-  constexpr std::size_t parts = 9;
   std::vector<std::vector<int>> levels;
-  for (std::size_t depth = 1; depth <= parts; ++depth) {
-    std::vector<std::vector<int>> keys;
-    for (const RankLocation& location : locations) {
-      const std::array<int, parts> whole = {location.groups[0], location.groups[1], location.groups[2],
-                                            location.host,      location.package,   location.numa,
-                                            location.cache,     location.nvlink,    location.pci_switch};
-      keys.emplace_back(whole.begin(), whole.begin() + depth);
-    }
-    std::vector<int> level = grouped(keys);
+  for (std::size_t parts = 1; parts <= location_parts; ++parts) {
+    std::vector<int> level = grouped(locations, parts);
     const std::size_t groups = level.empty() ? 0 : static_cast<std::size_t>(*std::ranges::max_element(level)) + 1;
     const bool divides = groups > 1 && groups < locations.size();
     if (divides && (levels.empty() || levels.back() != level)) levels.push_back(std::move(level));

@@ -28,6 +28,14 @@ RankLocation location_at(int host, const Topology& topology, int device);
 /// none, or -1.
 std::string nearest_nic(const Topology& topology, int device);
 
+/// The highest bridge above a device; -1: it is directly below a root.
+int outermost_switch(const Topology& topology, int device);
+
+/// Ranks that are alike in the first `parts` of their locations, from groups of hosts on: groups numbered from 0 in
+/// order of their first ranks.
+std::vector<int> grouped(std::span<const RankLocation> locations, std::size_t parts);
+inline constexpr std::size_t location_parts = 9;
+
 /// Rank → group of ranks that share a group of hosts, then a host, a package, a NUMA node, a cache, NVLinks, a PCI
 /// switch: nested, groups numbered from 0 in order of their first ranks, as in Shape::levels. A level with a single
 /// group, with a group per rank, or with the groups of the previous level is left out.

@@ -17,25 +17,13 @@ double rate_of(const Topology& topology) {
   return rate;
 }
 
-/// GPUs in the order of the tree, so that a ring uses every link of the tree once in each direction.
-std::vector<int> neighbours_first(const Topology& topology) {
-  std::map<std::vector<int>, int> sorted;
-  for (const int gpu : topology.gpus()) {
-    std::vector<int> way;
-    for (int at = gpu; at >= 0; at = topology[at].parent) way.push_back(at);
-    std::ranges::reverse(way);
-    sorted.emplace(std::move(way), gpu);
-  }
-  std::vector<int> order;
-  for (const auto& [way, gpu] : sorted) order.push_back(gpu);
-  return order;
-}
-
 /// One ring over the nearest paths; hops that share a link divide its rate.
 Channels nearest_ring(const Topology& topology) {
   Channels ring;
-  const std::vector<int> order = neighbours_first(topology);
+  std::vector<int> order = topology.gpus();
   if (order.size() < 2) return ring;
+  // In the order of the tree, a ring uses every link of the tree once in each direction.
+  std::ranges::sort(order, {}, [&](int gpu) { return way_to(topology, gpu); });
   std::map<std::pair<int, int>, int> uses;
   std::vector<Path> hops;
   for (std::size_t at = 0; at < order.size(); ++at) {

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "topology/graph/path.h"
+#include "topology/search/placement.h"
 
 namespace tutti::topology {
 namespace {
@@ -67,9 +68,7 @@ void affinities(const Topology& topology, Lines& lines) {
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
     if (names.size() < 2) continue;
-    std::string all = names.front();
-    for (std::size_t at = 1; at < names.size(); ++at) all += ", " + names[at];
-    lines.push_back(fmt::format("{} have identical affinity masks ({})", all, cpus));
+    lines.push_back(fmt::format("{} have identical affinity masks ({})", joined(names, ", "), cpus));
   }
 }
 
@@ -95,9 +94,7 @@ void isolation(const Topology& topology, Lines& lines) {
   const std::vector<int> gpus = topology.gpus();
   for (const int gpu : gpus) {
     if (topology[gpu].iommu_translates) translated.push_back(topology[gpu].name);
-    int outermost = -1;
-    for (int up = topology[gpu].parent; up >= 0; up = topology[up].parent)
-      if (topology[up].kind == DeviceKind::bridge) outermost = up;
+    const int outermost = outermost_switch(topology, gpu);
     if (outermost >= 0 && topology[gpu].iommu_group >= 0) below[outermost].push_back(gpu);
   }
   for (const auto& [bridge, members] : below) {
