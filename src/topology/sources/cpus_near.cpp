@@ -1,7 +1,6 @@
 #include "topology/sources/cpus_near.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -46,12 +45,8 @@ std::vector<int> cpus_of_cache(int cpu, const std::string& root) {
 std::vector<std::pair<int, std::vector<int>>> nodes_of_machine(const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node";
   std::vector<std::pair<int, std::vector<int>>> nodes;
-  for (const std::string& entry : names_in(folder)) {
-    int number = -1;
-    if (!entry.starts_with("node")) continue;
-    std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
-    if (number >= 0) nodes.emplace_back(number, cpus_of_list(line_of(folder + "/" + entry + "/cpulist")));
-  }
+  for (const int number : node_numbers(folder))
+    nodes.emplace_back(number, cpus_of_list(line_of(fmt::format("{}/node{}/cpulist", folder, number))));
   std::ranges::sort(nodes);
   return nodes;
 }

@@ -30,7 +30,7 @@ Topology live(const Sources& sources) {
   add_limits(topology, sources.root);
   normalise(topology);
   if (sources.nvml)
-    add_nvml(topology, sources.nvml_library);
+    add_nvml(topology);
   else if (has_nvidia(topology))
     topology.notes.push_back(sources.root.empty() ? "NVML was not asked: NVLinks are not known"
                                                   : "NVML cannot be asked about a copy of /sys: NVLinks are not known");

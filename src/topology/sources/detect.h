@@ -20,8 +20,7 @@ struct Sources {
   std::string dump = "";              ///< where to write the result (write_machine)
   /// folder that contains /sys and /proc; not empty: another machine, known only from these files
   std::string root = "";
-  bool nvml = true;               ///< query NVIDIA's driver, if present
-  std::string nvml_library = "";  ///< replaces libnvidia-ml.so.1
+  bool nvml = true;  ///< query NVIDIA's driver, if present
 };
 
 /// TUTTI_TOPO_FILE and TUTTI_TOPO_DUMP_FILE.
@@ -37,7 +36,7 @@ void add_sysfs(Topology& topology, const std::string& root);
 
 /// Adds numbers, compute capabilities, NVLinks, C2C, fabric and P2P states of NVIDIA's GPUs; removes GPUs that the
 /// driver does not list.
-void add_nvml(Topology& topology, const std::string& library);
+void add_nvml(Topology& topology, const std::string& library = "libnvidia-ml.so.1");
 
 /// Adds the CPUs that the process of ROOT/proc/self may use: its affinity, and a note if the affinity or a control
 /// group limits them.

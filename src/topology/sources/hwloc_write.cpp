@@ -162,21 +162,20 @@ void Writer::place(int id, int depth) {
 
 /// Writes host bridges, and one more for devices directly below the place.
 void Writer::devices_of(int place, int depth) {
-  const std::vector<int> hanging = children(place, false);
-  for (const int id : hanging)
-    if (topology_[id].kind == DeviceKind::host_bridge) {
-      line(depth,
-           "<object type=\"Bridge\" gp_index=\"{}\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]\">",
-           ++gp_);
-      for (const int child : children(id, false)) device(child, depth + 1);
-      close(depth);
-    }
-  if (std::ranges::all_of(hanging, [&](int id) { return topology_[id].kind == DeviceKind::host_bridge; })) return;
-  line(depth, "<object type=\"Bridge\" gp_index=\"{}\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]\">",
-       ++gp_);
-  for (const int id : hanging)
-    if (topology_[id].kind != DeviceKind::host_bridge) device(id, depth + 1);
-  close(depth);
+  const auto root = [&](const std::vector<int>& inside) {
+    line(depth, "<object type=\"Bridge\" gp_index=\"{}\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]\">",
+         ++gp_);
+    for (const int id : inside) device(id, depth + 1);
+    close(depth);
+  };
+  std::vector<int> others;
+  for (const int id : children(place, false)) {
+    if (topology_[id].kind == DeviceKind::host_bridge)
+      root(children(id, false));
+    else
+      others.push_back(id);
+  }
+  if (!others.empty()) root(others);
 }
 
 /// For hwloc, a switch is an upstream and a downstream port, and is below a port itself.

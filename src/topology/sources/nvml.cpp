@@ -1,11 +1,6 @@
 #include "topology/sources/nvml.h"
 
-#include <dlfcn.h>
-
 #include <fmt/format.h>
-
-#include "base/descriptors.h"
-#include "base/file.h"
 
 namespace tutti::topology::nvml {
 
@@ -24,20 +19,11 @@ std::string text_of(int code) {
   return fmt::format("error {}{}", code, words);
 }
 
-std::unique_ptr<Library> Library::open(const std::string& path) {
-  if (!refuse_irregular(path)) return nullptr;
-  const HeldStdio held;
-  void* const loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return loaded ? std::unique_ptr<Library>(new Library(loaded)) : nullptr;
-}
-
-Library::Library(void* loaded) : loaded_(loaded) {
+Result<Functions> Functions::load(const std::string& path) {
+  Functions f;
+  f.loaded = TUTTI_TRY(Dylib::open({path.c_str()}));
   // The first of the names that exists; all of them have the parameters of our prototype.
-  const auto find = [loaded](auto& function, auto... names) {
-    for (const char* const name : {names...})
-      if (!function) function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(loaded, name));
-  };
-  Functions& f = functions_;
+  const auto find = [&f](auto*& function, auto... names) { (void)(f.loaded.load(function, names) || ...); };
   find(f.init, "nvmlInit_v2", "nvmlInit");
   find(f.shutdown, "nvmlShutdown");
   find(f.device_count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount");
@@ -60,10 +46,7 @@ Library::Library(void* loaded) : loaded_(loaded) {
   find(f.mig_mode, "nvmlDeviceGetMigMode");
   find(f.mig_count, "nvmlDeviceGetMaxMigDeviceCount");
   find(f.mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex");
-}
-
-Library::~Library() {
-  ::dlclose(loaded_);
+  return f;
 }
 
 }  // namespace tutti::topology::nvml

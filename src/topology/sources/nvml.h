@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
+
+#include "base/dylib.h"
+#include "base/error.h"
 
 namespace tutti::topology::nvml {
 
@@ -46,6 +48,7 @@ inline constexpr int p2p_read = 0, p2p_write = 1;
 
 /// If a function does not exist, as in old drivers, its pointer is null.
 struct Functions {
+  Dylib loaded;
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*device_count)(unsigned*) = nullptr;
@@ -68,6 +71,9 @@ struct Functions {
   int (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
   int (*mig_count)(Handle, unsigned*) = nullptr;
   int (*mig_handle)(Handle, unsigned, Handle*) = nullptr;
+
+  /// Errors: system, invalid_argument (there is no such library).
+  static Result<Functions> load(const std::string& path);
 };
 
 /// The result of `function`; not_there if it is null.
@@ -78,20 +84,5 @@ int ask(int (*function)(Parameters...), Arguments... arguments) {
 
 /// "error 15: the GPU is lost"
 std::string text_of(int code);
-
-class Library {
- public:
-  /// Nothing if there is no such library.
-  static std::unique_ptr<Library> open(const std::string& path);
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library();
-  const Functions& functions() const { return functions_; }
-
- private:
-  explicit Library(void* loaded);
-  void* loaded_;
-  Functions functions_;
-};
 
 }  // namespace tutti::topology::nvml

@@ -331,11 +331,10 @@ void Source::read() {
 
 }  // namespace
 
-void add_nvml(Topology& topology, const std::string& path) {
-  const std::string name = path.empty() ? "libnvidia-ml.so.1" : path;
+void add_nvml(Topology& topology, const std::string& name) {
   const HeldStdio held;
-  if (const auto library = nvml::Library::open(name))
-    Source(topology, library->functions()).read();
+  if (const auto functions = nvml::Functions::load(name))
+    Source(topology, *functions).read();
   else if (!topology.nvlink_known && has_nvidia(topology))
     topology.notes.push_back(fmt::format("{} is not there: NVLinks are not known", name));
 }

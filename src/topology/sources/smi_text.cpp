@@ -72,6 +72,7 @@ class Reader {
  private:
   void line(const std::vector<std::string_view>& words);
   bool header(const std::vector<std::string_view>& words);
+  void columns(SmiMatrix& matrix, const std::vector<std::string_view>& words);
   bool row(const std::vector<std::string_view>& words);
   bool legend(const std::vector<std::string_view>& words);
   void more(const std::vector<std::string_view>& words);
@@ -92,18 +93,18 @@ bool may_be_name(std::string_view word) {
   return word.size() < 64 && !is_cell(word) && word != "CPU" && word != "NUMA" && word != "GPU" && word != "=";
 }
 
+/// Adds names of columns; the header may continue if all words are names.
+void Reader::columns(SmiMatrix& matrix, const std::vector<std::string_view>& words) {
+  const auto end = std::ranges::find_if_not(words, may_be_name);
+  matrix.names.insert(matrix.names.end(), words.begin(), end);
+  header_open_ = end == words.end();
+}
+
 bool Reader::header(const std::vector<std::string_view>& words) {
   if (words.empty() || !is_gpu(words[0])) return false;
   if (words.size() > 1 && is_cell(words[1])) return false;
-  SmiMatrix matrix{.line = number_};
-  header_open_ = true;
-  for (const std::string_view word : words) {
-    if (!may_be_name(word)) {
-      header_open_ = false;
-      break;
-    }
-    matrix.names.emplace_back(word);
-  }
+  SmiMatrix matrix;
+  columns(matrix, words);
   if (matrices_.size() >= matrices_max) return refuse("too many matrices"), true;
   matrices_.push_back(std::move(matrix));
   row_ = -1;
@@ -188,16 +189,8 @@ void Reader::line(const std::vector<std::string_view>& words) {
   SmiMatrix& matrix = matrices_.back();
   // Terminals wrap long lines.
   const bool names = std::ranges::all_of(words, may_be_name) || words.front() == "CPU" || words.front() == "NUMA";
-  if (header_open_ && (names || (may_be_name(words.front()) && words.front().starts_with("NIC")))) {
-    for (const std::string_view word : words) {
-      if (!may_be_name(word)) {
-        header_open_ = false;
-        break;
-      }
-      matrix.names.emplace_back(word);
-    }
-    return;
-  }
+  if (header_open_ && (names || (may_be_name(words.front()) && words.front().starts_with("NIC"))))
+    return columns(matrix, words);
   if (row_ >= 0 && matrix.cells[static_cast<std::size_t>(row_)].size() < matrix.names.size() && is_cell(words.front()))
     more(words);
   else

@@ -10,7 +10,6 @@
 namespace tutti::topology {
 
 struct SmiMatrix {
-  int line = 0;
   std::vector<std::string> names;               ///< of rows and columns
   std::vector<std::vector<std::string>> cells;  ///< "" if truncated
   std::vector<std::string> cpus;                ///< of rows: "0-15,32-47"; "" if unknown

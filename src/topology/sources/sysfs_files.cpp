@@ -18,4 +18,14 @@ int number_of(const std::string& path, int otherwise) {
   return number;
 }
 
+std::vector<int> node_numbers(const std::string& folder) {
+  std::vector<int> numbers;
+  for (const std::string& entry : names_in(folder)) {
+    int number = -1;
+    if (entry.starts_with("node")) std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
+    if (number >= 0) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 }  // namespace tutti::topology

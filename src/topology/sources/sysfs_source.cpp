@@ -95,13 +95,10 @@ void Walker::node(int number, const std::string& cpus) {
 
 void Walker::nodes() {
   const std::string folder = sys_ + "/devices/system/node";
-  for (const std::string& entry : names_in(folder)) {
-    int number = -1;
-    if (!entry.starts_with("node")) continue;
-    std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
-    std::string cpus = cpu_list_of_mask(line_of(folder + "/" + entry + "/cpumap"));
-    if (cpus.empty()) cpus = list_of_cpus(cpus_of_list(line_of(folder + "/" + entry + "/cpulist")));
-    if (number >= 0 && !cpus.empty()) node(number, cpus);  // memory without CPUs belongs to a GPU
+  for (const int number : node_numbers(folder)) {
+    std::string cpus = cpu_list_of_mask(line_of(fmt::format("{}/node{}/cpumap", folder, number)));
+    if (cpus.empty()) cpus = list_of_cpus(cpus_of_list(line_of(fmt::format("{}/node{}/cpulist", folder, number))));
+    if (!cpus.empty()) node(number, cpus);  // memory without CPUs belongs to a GPU
   }
   // A kernel without NUMA support.
   const std::string online = list_of_cpus(cpus_of_list(line_of(sys_ + "/devices/system/cpu/online")));
@@ -137,13 +134,8 @@ void Walker::rate(Device& device, const std::string& folder) {
 /// A device may be near to memory without CPUs: then the node with CPUs that is nearest to this memory counts.
 int Walker::nearest_with_cpus(int numa) const {
   const std::string folder = sys_ + "/devices/system/node";
-  std::vector<int> numbers;  // of nodes, in the order of a row of distances
-  for (const std::string& entry : names_in(folder)) {
-    int number = -1;
-    if (entry.starts_with("node")) std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
-    if (number >= 0) numbers.push_back(number);
-  }
-  std::ranges::sort(numbers);
+  std::vector<int> numbers = node_numbers(folder);
+  std::ranges::sort(numbers);  // in the order of a row of distances
   const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
   const auto has_cpus = [&](int number) {
     return std::ranges::any_of(nodes, [&](int id) { return topology_[id].index == number; });
@@ -174,13 +166,22 @@ void Walker::name_nic(Device& device, const std::string& folder) {
     }
 }
 
+/// The device that a folder is of, without its kind and what is around it.
+Device device_at(const std::string& folder, const std::string& bus_id) {
+  return {.name = bus_id,
+          .bus_id = bus_id,
+          .pci_class = hex_of(line_of(folder + "/class")).value_or(0),
+          .vendor = hex_of(line_of(folder + "/vendor")).value_or(0),
+          .product = hex_of(line_of(folder + "/device")).value_or(0),
+          .source = "sysfs"};
+}
+
 int Walker::bridge(const std::string& folder, const std::string& bus_id, int parent) {
   const auto [at, is_new] = made_.try_emplace(folder, -1);
   if (!is_new) return at->second;
-  Device device{.kind = DeviceKind::bridge, .name = bus_id, .bus_id = bus_id, .parent = parent, .source = "sysfs"};
-  device.pci_class = hex_of(line_of(folder + "/class")).value_or(0);
-  device.vendor = hex_of(line_of(folder + "/vendor")).value_or(0);
-  device.product = hex_of(line_of(folder + "/device")).value_or(0);
+  Device device = device_at(folder, bus_id);
+  device.kind = DeviceKind::bridge;
+  device.parent = parent;
   rate(device, folder);
   return at->second = topology_.add(device);
 }
@@ -234,23 +235,19 @@ void Walker::functions() {
     const std::string real = real_path(folder + "/" + entry);
     dangling += real.empty() ? 1 : 0;
     if (!bus_id || real.empty() || topology_.devices.size() > devices_max) continue;
-    Device device{.name = *bus_id, .bus_id = *bus_id, .source = "sysfs"};
-    device.pci_class = hex_of(line_of(real + "/class")).value_or(0);
-    device.vendor = hex_of(line_of(real + "/vendor")).value_or(0);
-    device.product = hex_of(line_of(real + "/device")).value_or(0);
-    device.kind =
-        device.pci_class == 0 ? DeviceKind::function : kind_of(device.pci_class, device.vendor, device.product);
-    name_nic(device, real);
-    if (device.kind == DeviceKind::function)  // virtio: the net device is one folder deeper
+    const auto name_virtio = [&](Device& device) {  // its net device is one folder deeper
       for (const std::string& inside : names_in(real))
         if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
+    };
+    Device device = device_at(real, *bus_id);
+    device.kind = kind_of(device.pci_class, device.vendor, device.product);
+    name_nic(device, real);
+    if (device.kind == DeviceKind::function) name_virtio(device);
     if (device.kind != DeviceKind::gpu && device.kind != DeviceKind::nic && device.kind != DeviceKind::nvswitch)
       continue;
     if (!is_usable(device, real)) continue;
     if (device.kind == DeviceKind::gpu) device.name.clear();
-    if (device.kind == DeviceKind::nic && device.name == *bus_id)
-      for (const std::string& inside : names_in(real))
-        if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
+    if (device.kind == DeviceKind::nic && device.name == *bus_id) name_virtio(device);
     device.numa = nearest_with_cpus(number_of(real + "/numa_node", -1));
     rate(device, real);
     if (device.kind == DeviceKind::gpu) isolation(device, real + "/iommu_group");
