@@ -38,7 +38,7 @@ class Reader {
   void numa(const pugi::xml_node& node, Ancestors& place);
   void bridge(const pugi::xml_node& node, Ancestors& place);
   void function(const pugi::xml_node& node, Ancestors& place);
-  long long os_type(const pugi::xml_node& node);
+  int os_type(const pugi::xml_node& node);
   int system_device(const pugi::xml_node& node, const Ancestors& place);
   int part(int function, int number);
   void distances(const pugi::xml_node& node);
@@ -142,7 +142,7 @@ void Reader::object(const pugi::xml_node& node, Ancestors place) {
   const std::string_view type = node.attribute("type").value();
   about(node);
   if (type == "Package" || type == "Socket") {
-    const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
+    const int number = xml_.number_or(0, node, "os_index", -1, 1 << 30);
     place.package = topology_.add({.kind = DeviceKind::package,
                                    .name = fmt::format("CPU{}", number),
                                    .index = number,
@@ -181,7 +181,7 @@ void Reader::beside(const pugi::xml_node& node, Ancestors& place) {
 }
 
 void Reader::numa(const pugi::xml_node& node, Ancestors& place) {
-  const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
+  const int number = xml_.number_or(0, node, "os_index", -1, 1 << 30);
   const std::string cpus = cpu_list_of_mask(node.attribute("cpuset").value());
   if (cpus.empty() || full(node)) return;  // memory of a GPU, or far memory: no device is near it
   place.numa = topology_.add({.kind = DeviceKind::numa,
@@ -244,9 +244,9 @@ int Reader::part(int function, int number) {
 }
 
 /// The type of an OS device as in hwloc 1 and 2: 2 is a net device, 3 one of verbs. In hwloc 3 the types are bits.
-long long Reader::os_type(const pugi::xml_node& node) {
-  constexpr long long network = 1 << 4, verbs = 1 << 5;
-  const long long type = xml_.number_or(-1, node, "osdev_type", -1, 1 << 20);
+int Reader::os_type(const pugi::xml_node& node) {
+  constexpr int network = 1 << 4, verbs = 1 << 5;
+  const int type = xml_.number_or(-1, node, "osdev_type", -1, 1 << 20);
   if (version_ < 3 || type < 0) return type;
   return (type & verbs) != 0 ? 3 : (type & network) != 0 ? 2 : 0;
 }
@@ -256,7 +256,7 @@ int Reader::system_device(const pugi::xml_node& node, const Ancestors& place) {
   if (place.function < 0) return -1;
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");
-  const long long type = os_type(node);
+  const int type = os_type(node);
   const bool network = type == 2 || type == 3;  // independent of its name
   for (const std::string_view word : {"nvml", "rsmi"})
     if (const int number = network ? -1 : number_behind(called, word); number >= 0) {

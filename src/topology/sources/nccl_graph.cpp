@@ -52,15 +52,14 @@ Result<std::vector<Graph>> read_graphs(std::string_view text) {
   std::vector<Graph> graphs;
   int channels = 0;
   for (const pugi::xml_node& node : elements(xml.root())) {
-    Graph graph;
-    graph.id = static_cast<int>(xml.number_or(0, node, "id", 0, 1000));
-    graph.pattern = static_cast<int>(xml.number_or(0, node, "pattern", 0, 1000));
-    graph.cross_nic = static_cast<int>(xml.number_or(0, node, "crossnic", 0, 2));
-    graph.same_channels = xml.number_or(0, node, "samechannels", 0, 1) == 1;
-    graph.intra_gbps = gbps(xml, node, "speedintra");
-    graph.inter_gbps = gbps(xml, node, "speedinter");
-    graph.intra_kind = xml.text(node, "typeintra");
-    graph.inter_kind = xml.text(node, "typeinter");
+    Graph graph{.id = xml.number_or(0, node, "id", 0, 1000),
+                .pattern = xml.number_or(0, node, "pattern", 0, 1000),
+                .cross_nic = xml.number_or(0, node, "crossnic", 0, 2),
+                .same_channels = xml.number_or(0, node, "samechannels", 0, 1) == 1,
+                .intra_gbps = gbps(xml, node, "speedintra"),
+                .inter_gbps = gbps(xml, node, "speedinter"),
+                .intra_kind = xml.text(node, "typeintra"),
+                .inter_kind = xml.text(node, "typeinter")};
     for (const pugi::xml_node& child : elements(node)) {
       if (++channels > channels_max) xml.refuse(child, fmt::format("there are more than {} channels", channels_max));
       if (xml.failed()) return xml.error();

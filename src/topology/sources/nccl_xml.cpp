@@ -32,17 +32,15 @@ class Reader {
 
  private:
   void cpu(const pugi::xml_node& node);
+  void child(const pugi::xml_node& node, int parent, int depth = 0);
   void pci(const pugi::xml_node& node, int parent, int depth);
-  void gpu(const pugi::xml_node& node, int parent, const Device& function, int parts);
-  void nic(const pugi::xml_node& node, int parent, const Device& function);
-  void net(const pugi::xml_node& node, int parent, const Device& function);
+  void gpu(const pugi::xml_node& node, Device device, int parts);
+  void nic(const pugi::xml_node& node, Device device);
+  void net(const pugi::xml_node& node, Device device);
   void link(const pugi::xml_node& node, int gpu);
   void resolve(const Row& row);
   int switch_at(const std::string& bus_id);
   int add(const pugi::xml_node& node, Device device);
-  int place(const pugi::xml_node& node, const char* name) {
-    return static_cast<int>(xml_.number_or(-1, node, name, -1, 65535));
-  }
 
   Xml& xml_;
   Topology topology_;
@@ -58,10 +56,8 @@ Result<Topology> Reader::read() {
     for (const pugi::xml_node& node : elements(root)) {
       if (std::string_view(node.name()) == "cpu")
         cpu(node);
-      else if (std::string_view(node.name()) == "pci")
-        pci(node, -1, 0);
-      else if (std::string_view(node.name()) == "nic")
-        nic(node, -1, {});
+      else
+        child(node, -1);
     }
   else if (what == "cpu")
     cpu(root);
@@ -91,7 +87,7 @@ int Reader::add(const pugi::xml_node& node, Device device) {
 
 void Reader::cpu(const pugi::xml_node& node) {
   const int count = static_cast<int>(topology_.of_kind(DeviceKind::numa).size());
-  const int number = static_cast<int>(xml_.number_or(-1, node, "numaid", -1, 65535));
+  const int number = xml_.number_or(-1, node, "numaid", -1, 65535);
   Device device{.kind = DeviceKind::numa, .index = number < 0 ? count : number, .source = "file"};
   device.name = fmt::format("NUMA{}", device.index);
   device.numa = device.index;
@@ -100,13 +96,15 @@ void Reader::cpu(const pugi::xml_node& node) {
   // Memory alone, which no rank is near to; an empty mask says that the CPUs are not known.
   if (!affinity.empty() && affinity.find_first_not_of("0x,") == std::string::npos && elements(node).empty()) return;
   device.maker = maker_of(xml_.text(node, "vendor"), xml_.text(node, "arch"));
-  device.model = static_cast<int>(xml_.number_or(0, node, "modelid", -1, 1 << 20));
+  device.model = xml_.number_or(0, node, "modelid", -1, 1 << 20);
   const int id = add(node, std::move(device));
-  for (const pugi::xml_node& child : elements(node)) {
-    if (xml_.failed()) return;
-    if (std::string_view(child.name()) == "pci") pci(child, id, 0);
-    if (std::string_view(child.name()) == "nic") nic(child, id, {});
-  }
+  for (const pugi::xml_node& inside : elements(node)) child(inside, id);
+}
+
+void Reader::child(const pugi::xml_node& node, int parent, int depth) {
+  if (xml_.failed()) return;
+  if (std::string_view(node.name()) == "pci") pci(node, parent, depth);
+  if (std::string_view(node.name()) == "nic") nic(node, {.parent = parent});
 }
 
 void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
@@ -119,8 +117,8 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   device.vendor = xml_.hex_or_zero(node, "vendor");
   device.product = xml_.hex_or_zero(node, "device");
   // For an unknown width the kernel reports 255, others -1.
-  const long long said = xml_.number_or(0, node, "link_width", -1, 255);
-  const int width = said < 0 || said > 64 ? 0 : static_cast<int>(said);
+  const int said = xml_.number_or(0, node, "link_width", -1, 255);
+  const int width = said < 0 || said > 64 ? 0 : said;
   if (node.attribute("link_speed") || node.attribute("link_width"))
     device.gbps = pci_gbps(xml_.text(node, "link_speed"), width);
   const auto inside = elements(node);
@@ -132,12 +130,11 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   if (functions > 0) device.kind = DeviceKind::bridge;
   // The devices named below represent the function itself.
   if (gpus > 0 || nics > 0) {
-    int beside = parent;
-    if (functions > 0) beside = add(node, device);
+    if (functions > 0) device.parent = add(node, device);
     for (const pugi::xml_node& child : inside) {
-      if (std::string_view(child.name()) == "gpu") gpu(child, beside, device, gpus);
-      if (std::string_view(child.name()) == "nic") nic(child, beside, device);
-      if (std::string_view(child.name()) == "pci") pci(child, beside, depth + 1);
+      if (std::string_view(child.name()) == "gpu") gpu(child, device, gpus);
+      if (std::string_view(child.name()) == "nic") nic(child, device);
+      if (std::string_view(child.name()) == "pci") pci(child, device.parent, depth + 1);
       if (xml_.failed()) return;
     }
     return;
@@ -148,25 +145,21 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
     unasked_ = true;
   }
   const int id = add(node, device);
-  for (const pugi::xml_node& child : inside) {
-    if (xml_.failed()) return;
-    if (std::string_view(child.name()) == "pci") pci(child, id, depth + 1);
-  }
+  for (const pugi::xml_node& function : inside) child(function, id, depth + 1);
 }
 
-void Reader::gpu(const pugi::xml_node& node, int parent, const Device& function, int parts) {
-  Device device = function;
+/// `device`: the function that it is.
+void Reader::gpu(const pugi::xml_node& node, Device device, int parts) {
   device.kind = DeviceKind::gpu;
-  device.parent = parent;
   device.name.clear();
-  device.index = place(node, "dev");
+  device.index = xml_.number_or(-1, node, "dev", -1, 65535);
   if (parts > 1 || node.attribute("mlopart")) {
     device.partition = xml_.text(node, "mlopart");
     if (device.partition.empty()) device.partition = std::to_string(std::max(device.index, 0));
   }
   if (!seen_.insert({device.bus_id, device.partition}).second)
     return xml_.refuse(node, fmt::format("there are two <gpu> at {}", device.bus_id));
-  device.compute = static_cast<int>(xml_.number_or(0, node, "sm", 0, 9999));
+  device.compute = xml_.number_or(0, node, "sm", 0, 9999);
   const std::string gcn = xml_.text(node, "gcn");  // "908", "90a", "gfx942:sramecc+"
   if (!gcn.empty()) {
     std::string digits;
@@ -184,10 +177,10 @@ void Reader::gpu(const pugi::xml_node& node, int parent, const Device& function,
 void Reader::link(const pugi::xml_node& node, int gpu) {
   Row row{.gpu = gpu};
   const std::string_view what = node.name();
-  row.count = static_cast<int>(xml_.number_or(1, node, "count", 0, 1024));
+  row.count = xml_.number_or(1, node, "count", 0, 1024);
   if (what == "c2c") {
     row.kind = LinkKind::memory;
-    row.gbps = static_cast<double>(xml_.number_or(0, node, "bw", 0, 100'000'000)) / 1000;  // in MB/s
+    row.gbps = xml_.number_or(0, node, "bw", 0, 100'000'000) / 1000.0;  // in MB/s
   } else if (what == "nvlink" || what == "xgmi") {
     row.kind = what == "nvlink" ? LinkKind::nvlink : LinkKind::xgmi;
     row.target = xml_.text(node, "target");
@@ -199,33 +192,27 @@ void Reader::link(const pugi::xml_node& node, int gpu) {
   rows_.push_back(row);
 }
 
-void Reader::nic(const pugi::xml_node& node, int parent, const Device& function) {
+void Reader::nic(const pugi::xml_node& node, Device device) {
+  device.kind = DeviceKind::nic;
   const auto nets = elements(node);
   for (const pugi::xml_node& child : nets)
-    if (std::string_view(child.name()) == "net") net(child, parent, function);
-  if (!nets.empty() || function.bus_id.empty()) return;
-  Device device = function;
-  device.kind = DeviceKind::nic;
-  device.parent = parent;
-  add(node, device);
+    if (std::string_view(child.name()) == "net") net(child, device);
+  if (nets.empty() && !device.bus_id.empty()) add(node, std::move(device));
 }
 
-void Reader::net(const pugi::xml_node& node, int parent, const Device& function) {
-  Device device = function;
-  device.kind = DeviceKind::nic;
-  device.parent = parent;
+void Reader::net(const pugi::xml_node& node, Device device) {
   device.name = xml_.text(node, "name");
   device.source = "file";
   if (device.name.empty()) device.name = device.bus_id;
-  const long long mbits = xml_.number_or(0, node, "speed", -1, 1'000'000'000);  // -1: a link that is down
-  device.network_gbps = static_cast<double>(std::max(mbits, 0ll)) / 8000;
+  const int mbits = xml_.number_or(0, node, "speed", -1, 1'000'000'000);  // -1: a link that is down
+  device.network_gbps = std::max(mbits, 0) / 8000.0;
   for (const int other : topology_.nics())
     if (topology_[other].name == device.name && topology_[other].bus_id == device.bus_id) {
       // An interface listed by both CPUs is one interface, near both.
-      if (topology_[other].parent != parent) topology_[other].anywhere = true;
+      if (topology_[other].parent != device.parent) topology_[other].anywhere = true;
       return;
     }
-  add(node, device);
+  add(node, std::move(device));
 }
 
 int Reader::switch_at(const std::string& bus_id) {

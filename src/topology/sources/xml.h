@@ -30,9 +30,8 @@ class Xml {
 
   /// The number in an attribute; nothing if there is none. An error if it is not a number from `low` to `high`.
   std::optional<long long> number(const pugi::xml_node& node, const char* name, long long low, long long high);
-  long long number_or(long long otherwise, const pugi::xml_node& node, const char* name, long long low,
-                      long long high) {
-    return number(node, name, low, high).value_or(otherwise);
+  int number_or(int otherwise, const pugi::xml_node& node, const char* name, int low, int high) {
+    return static_cast<int>(number(node, name, low, high).value_or(otherwise));
   }
   /// Hexadecimal, with or without 0x.
   std::uint32_t hex_or_zero(const pugi::xml_node& node, const char* name);
