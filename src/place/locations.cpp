@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/fixed_text.h"
+#include "place/cpu_set.h"
 #include "place/rails.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/path.h"
@@ -22,15 +23,11 @@ using topology::RankLocation;
 using topology::Topology;
 using Orders = std::vector<std::vector<Rank>>;
 
-bool holds(const std::vector<int>& set, const std::vector<int>& cpus) {
-  return std::ranges::includes(set, cpus);
-}
-
-std::vector<int> list_of(const cpu_set_t& cpus) {
-  std::vector<int> list;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &cpus)) list.push_back(cpu);
-  return list;
+/// The items of `all` with these numbers.
+std::vector<int> picked(std::span<const int> all, std::span<const int> numbers) {
+  std::vector<int> some;
+  for (const int number : numbers) some.push_back(all[static_cast<std::size_t>(number)]);
+  return some;
 }
 
 /// The ranks of each host, by number; hosts in the order of their first ranks.
@@ -42,22 +39,14 @@ std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts) {
   return of_host;
 }
 
-/// The same, the hosts of a group next to each other.
-std::vector<std::vector<Rank>> ranks_by_group(std::span<const int> hosts, const std::vector<RankLocation>& locations) {
-  auto by_host = ranks_by_host(hosts);
-  std::ranges::stable_sort(
-      by_host, {}, [&](const auto& ranks) { return locations[static_cast<std::size_t>(ranks.front())].groups; });
-  return by_host;
-}
-
 /// The same, hosts in the order in which a map that has one passes them.
 std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts, const JobMap& map) {
   auto by_host = ranks_by_host(hosts);
-  std::vector<std::size_t> place(hosts.size());
+  std::vector<std::size_t> first(hosts.size());
   for (std::size_t at = map.order.size(); at-- > 0;)
-    place[static_cast<std::size_t>(hosts[static_cast<std::size_t>(map.order[at])])] = at;
+    first[static_cast<std::size_t>(hosts[static_cast<std::size_t>(map.order[at])])] = at;
   std::ranges::stable_sort(by_host, {},
-                           [&](const auto& ranks) { return place[static_cast<std::size_t>(ranks.front())]; });
+                           [&](const auto& ranks) { return first[static_cast<std::size_t>(ranks.front())]; });
   return by_host;
 }
 
@@ -87,10 +76,9 @@ Orders rings_of(const Topology& machine, std::span<const Rank> ranks, const std:
   topology::RankChannels channels;
   if (std::ranges::find(devices, -1) == devices.end()) channels = topology::channels_of(machine, devices);
   for (const auto& channel : channels.orders) {
-    std::vector<Rank> order;
-    for (const int i : channel) order.push_back(ranks[static_cast<std::size_t>(i)]);
-    std::rotate(order.begin(), std::ranges::min_element(order),
-                order.end());  // a ring begins anywhere: at the lowest rank
+    std::vector<Rank> order = picked(ranks, channel);
+    // A ring begins anywhere: at the lowest rank.
+    std::rotate(order.begin(), std::ranges::min_element(order), order.end());
     if (std::ranges::find(orders, order) == orders.end()) orders.push_back(std::move(order));
   }
   if (orders.empty()) orders.emplace_back(ranks.begin(), ranks.end());
@@ -106,12 +94,6 @@ std::vector<Rank> by_location(std::vector<Rank> ranks, const std::vector<RankLoc
   return ranks;
 }
 
-std::vector<int> devices_at(std::span<const Rank> ranks, const JobLocations& places) {
-  std::vector<int> devices;
-  for (const Rank rank : ranks) devices.push_back(places.devices[static_cast<std::size_t>(rank)]);
-  return devices;
-}
-
 /// At most `fit` rings for a job: those of its only host, or as many through all hosts as each has ranks.
 Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const JobLocations& places,
                     const HostMachines& machines) {
@@ -124,12 +106,11 @@ Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const JobLoca
   }
   std::map<std::pair<const Topology*, std::vector<int>>, std::vector<int>> known;  // hosts are often alike
   for (HostRings& host : hosts) {
-    const std::vector<int> devices = devices_at(host.orders[0], places);
+    const std::vector<int> devices = picked(places.devices, host.orders[0]);
     const Topology* const machine = machines.of(host.orders[0].front());
     const auto [entry_ranks, is_new] = known.try_emplace({machine, devices});
     if (is_new) entry_ranks->second = entry_ranks_of(machine, devices, count);
-    for (const int entry_rank : entry_ranks->second)
-      host.entry_ranks.push_back(host.orders[0][static_cast<std::size_t>(entry_rank)]);
+    host.entry_ranks = picked(host.orders[0], entry_ranks->second);
   }
   return rings_through(hosts);
 }
@@ -161,32 +142,26 @@ std::vector<Rank> part_of(const std::vector<Rank>& ring, const std::vector<Rank>
   return part.empty() ? ranks : part;
 }
 
-/// The ranks of one host in the order of a ring of numbers within it.
-std::vector<Rank> taken(const std::vector<Rank>& ranks, const std::vector<int>& ring) {
-  std::vector<Rank> order;
-  for (const int nth : ring) order.push_back(ranks[static_cast<std::size_t>(nth)]);
-  return order;
-}
-
-}  // namespace
-
+/// The package, NUMA node and last-level cache that all of `cpus` are part of.
 ReportedLocation location_on(const Topology& machine, const cpu_set_t& cpus) {
   ReportedLocation location;
   int home = -1;
-  const std::vector<int> own = list_of(cpus);
-  if (own.empty()) return location;
+  const CpuSet own = cpus_in(cpus);
+  if (own.none()) return location;
   for (const int node : machine.of_kind(DeviceKind::numa))
-    if (holds(topology::cpus_of_list(machine[node].cpus), own)) {
+    if (within(own, cpus_in(topology::cpus_of_list(machine[node].cpus)))) {
       location.numa = machine[node].index;
       home = node;
       if (const int package = machine.above(node, DeviceKind::package); package >= 0)
         location.package = machine[package].index;
     }
-  const std::vector<int> sharing = topology::cpus_of_cache(own.front(), "");
-  if (holds(sharing, own)) location.cache = sharing.front();
+  const std::vector<int> sharing = topology::cpus_of_cache(first_cpu(own), "");
+  if (within(own, cpus_in(sharing))) location.cache = sharing.front();
   put_text(location.nic, topology::nearest_nic(machine, home));
   return location;
 }
+
+}  // namespace
 
 ReportedLocation location_at_gpu(const Topology& machine, const cpu_set_t& cpus, const std::string& bus_id) {
   ReportedLocation location;
@@ -234,8 +209,12 @@ JobMap map_of(std::span<const ReportedLocation> told, std::span<const int> hosts
   const JobLocations places = job_locations(told, hosts, machines);
   JobMap map;
   std::vector<HostRings> of_hosts;
-  for (const auto& ranks : ranks_by_group(hosts, places.locations)) {
-    const std::vector<int> devices = devices_at(ranks, places);
+  auto by_host = ranks_by_host(hosts);
+  std::ranges::stable_sort(by_host, {}, [&](const auto& ranks) {  // the hosts of a group next to each other
+    return places.locations[static_cast<std::size_t>(ranks.front())].groups;
+  });
+  for (const auto& ranks : by_host) {
+    const std::vector<int> devices = picked(places.devices, ranks);
     const bool on_devices = std::ranges::find(devices, -1) == devices.end();
     of_hosts.push_back({.orders = on_devices ? rings_of(*machines.of(ranks.front()), ranks, devices)
                                              : Orders{by_location(ranks, places.locations)}});
@@ -263,7 +242,7 @@ Result<void> take_rings(JobMap& map, const std::vector<std::vector<int>>& rings,
     const auto& others = before.rings.empty() ? before.order : before.rings[number % before.rings.size()];
     std::vector<Rank> whole;
     for (const auto& ranks : by_host) {
-      const auto order = ranks.size() == ring.size() ? taken(ranks, ring) : part_of(others, ranks);
+      const auto order = ranks.size() == ring.size() ? picked(ranks, ring) : part_of(others, ranks);
       whole.insert(whole.end(), order.begin(), order.end());
     }
     return whole;

@@ -13,9 +13,8 @@
 
 namespace tutti {
 
-/// The package, NUMA node and last-level cache that all of `cpus` are part of.
-ReportedLocation location_on(const topology::Topology& machine, const cpu_set_t& cpus);
-/// Where the GPU at this PCI address is; that of `cpus` if the machine has no such GPU.
+/// Where the GPU at this PCI address is; if the machine has no such GPU, the package, NUMA node and last-level cache
+/// that all of `cpus` are part of.
 ReportedLocation location_at_gpu(const topology::Topology& machine, const cpu_set_t& cpus, const std::string& bus_id);
 
 /// The machine of each host, as far as it is known.

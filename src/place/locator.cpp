@@ -63,13 +63,10 @@ Result<SharedMachine> read_machine_text(std::string_view text) {
   return std::make_shared<const topology::Topology>(*std::move(machine));
 }
 
-Result<HostGroups> Locator::groups() const {
-  return files_.groups.empty() ? files_.groups_of_slurm : host_groups(files_.groups);
-}
-
 Result<LocatedRank> Locator::locate(const cpu_set_t& cpus, const std::string& gpu) {
   const bool recorded = !files_.machine.empty();
-  auto own_groups = TUTTI_TRY(groups());
+  HostGroups own_groups = files_.groups_of_slurm;
+  if (!files_.groups.empty()) own_groups = TUTTI_TRY(host_groups(files_.groups));
   if (!recorded && !live_) return LocatedRank{.location = {.groups = own_groups}};
   const std::lock_guard lock(mutex_);
   // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
@@ -83,7 +80,7 @@ Result<LocatedRank> Locator::locate(const cpu_set_t& cpus, const std::string& gp
     drivers_asked_ = asks_drivers;
   }
   ReportedLocation location{.recorded = 1};
-  if (!recorded) location = gpu.empty() ? location_on(*machine_, cpus) : location_at_gpu(*machine_, cpus, gpu);
+  if (!recorded) location = location_at_gpu(*machine_, cpus, gpu);
   location.groups = own_groups;
   return LocatedRank{.location = location, .machine = machine_, .text = text_};
 }

@@ -88,8 +88,6 @@ class Locator {
   Result<JobMap> map(const JobRanks& ranks) const;
 
  private:
-  Result<HostGroups> groups() const;
-
   Files files_;
   bool live_;
   std::mutex mutex_;
