@@ -161,7 +161,7 @@ class RaceFinder {
     std::vector<char> joined(channels_.size());
     for (const Instruction& instruction : program_.instructions)
       if (!std::exchange(joined[index(instruction.channel)], 1))
-        ranks[index(instruction.place.rank)].join(channels_[index(instruction.channel)], work_);
+        ranks[index(instruction.position.rank)].join(channels_[index(instruction.channel)], work_);
     for (Cell cell = 0; cell < program_.memory.size(); ++cell) {
       const bool is_users = program_.memory.input_block(cell) >= 0 || program_.memory.output_block(cell) >= 0;
       const Clock& clock = ranks[index(program_.memory.rank(cell))];

@@ -1,4 +1,4 @@
-// Converts channels to steps: follows every value through the program, then decides its step and its place in the
+// Converts channels to steps: follows every value through the program, then decides its step and its block in the
 // schedule.
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ class Conversion {
         apart_(index(memory_.size())) {}
 
   Result<void> trace(const std::vector<int>& order);
-  void place();
+  void assign_steps();
   Imported result(std::string name) const;
 
  private:
@@ -78,7 +78,7 @@ class Conversion {
   std::vector<char> apart_;   // by output cell: its values are in scratch until the end
   std::vector<Value> values_;
   std::vector<Pass> passes_;
-  int traced_ = 0;  // number of passes of the program; those after it copy results to their place
+  int traced_ = 0;  // number of passes of the program; those after it copy results to their blocks
   int traced_values_ = 0;
   std::vector<std::vector<int>> readers_;  // passes by value
   std::vector<int> steps_;                 // by pass
@@ -148,7 +148,7 @@ void Conversion::hand_over() {
     values_[i].handed_over = program_.in_flight[index(values_[i].cell)] && values_[i].maker != none && reads[i] == 1;
 }
 
-/// Adds copies of values that are not in their final place.
+/// Adds copies of values that are not in their final blocks.
 void Conversion::finish() {
   passes_.resize(index(traced_));
   values_.resize(index(traced_values_));
@@ -212,7 +212,7 @@ int Conversion::overwritten_by(const std::vector<int>& written, int input) const
   return none;
 }
 
-/// Gives values in the knot a place of their own, which removes an edge from it. False: no value could be moved.
+/// Gives values in the knot a block of their own, which removes an edge from it. False: no value could be moved.
 bool Conversion::loosen(const std::vector<int>& knot) {
   bool changed = false;
   for (int pass = 0; pass < static_cast<int>(passes_.size()); ++pass) {
@@ -229,7 +229,7 @@ bool Conversion::loosen(const std::vector<int>& knot) {
   return changed;
 }
 
-void Conversion::place() {
+void Conversion::assign_steps() {
   hand_over();
   constexpr int tries_max = 4;
   for (int tries = 0;; ++tries) {
@@ -240,7 +240,7 @@ void Conversion::place() {
     if (found.knot.empty()) break;
     const std::vector<int> all(passes_.size(), 1);
     const bool changed = loosen(tries < tries_max ? found.knot : all);
-    assert(changed && "with a place for every value nothing is in the way");
+    assert(changed && "with a block for every value nothing is in the way");
     if (!changed) break;
   }
   find_scratch();
@@ -301,7 +301,7 @@ Imported Conversion::result(std::string name) const {
         imported.schedule.reduce(from, home(source), to, dst, static_cast<int>(operand));
     }
     if (pass.instruction != none)
-      imported.origins.push_back({step, to, dst, program_.instructions[index(pass.instruction)].place});
+      imported.origins.push_back({step, to, dst, program_.instructions[index(pass.instruction)].position});
   }
   return imported;
 }
@@ -314,7 +314,7 @@ Result<Imported> to_schedule(ChannelProgram program, std::string name) {
   if (auto good = check_races(program, order); !good) return Error(good.error());
   Conversion conversion(std::move(program));
   if (auto good = conversion.trace(order); !good) return Error(good.error());
-  conversion.place();
+  conversion.assign_steps();
   return conversion.result(std::move(name));
 }
 
@@ -322,7 +322,7 @@ Result<Meaning> verify(const Imported& imported) {
   auto meaning = tutti::verify(imported.schedule, [&](int step, Rank to, Ref dst) {
     for (const Imported::Origin& origin : imported.origins)
       if (origin.step == step && origin.to == to && origin.dst == dst)
-        return fmt::format("at {}", imported.where(origin.place));
+        return fmt::format("at {}", imported.where(origin.position));
     return std::string();  // a copy that only the schedule has
   });
   if (meaning) return meaning;
@@ -333,7 +333,7 @@ Result<Meaning> verify(const Imported& imported) {
   for (const Imported::Origin& origin : imported.origins) {
     if (error.step < 0 || origin.step != error.step || origin.to != error.peer) continue;
     if (++shown > shown_max) break;
-    error.what += fmt::format("{}{}", shown == 1 ? "; at " : "; or at ", imported.where(origin.place));
+    error.what += fmt::format("{}{}", shown == 1 ? "; at " : "; or at ", imported.where(origin.position));
   }
   return error;
 }

@@ -26,7 +26,7 @@ struct FilePosition {
 /// Its moves are made one after another.
 struct Instruction {
   int channel = 0;  ///< counted over all ranks
-  FilePosition place;
+  FilePosition position;
   std::vector<Move> moves = {};
   std::vector<int> after = {};   ///< instructions whose effects it sees
   std::vector<int> behind = {};  ///< instructions it waits for, without a guarantee about memory
@@ -42,7 +42,7 @@ struct ChannelProgram {
   std::string (*where)(const FilePosition&) = nullptr;
 
   std::string where_of(int instruction) const {
-    return where(instructions[static_cast<std::size_t>(instruction)].place);
+    return where(instructions[static_cast<std::size_t>(instruction)].position);
   }
 };
 

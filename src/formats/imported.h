@@ -1,4 +1,4 @@
-// An imported plan as a schedule, and the mapping from the schedule's steps back to places in the file.
+// An imported plan as a schedule, and the mapping from the schedule's steps back to positions in the file.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Imported {
     int step = 0;
     Rank to = 0;
     Ref dst;
-    FilePosition place;
+    FilePosition position;
   };
 
   std::string name;
@@ -29,12 +29,12 @@ struct Imported {
 
 /// A schedule with the same transfers as the program. The timing in the instructions is dropped, except where results
 /// depend on it: a transfer is made in the first step in which its sources exist and its destination may be written.
-/// The program's scratch becomes scratch of the schedule, and so does every other place where a value is only
+/// The program's scratch becomes scratch of the schedule, and so does all other memory where a value is only
 /// temporary. Errors: invalid_argument, naming the instruction: a cycle of waits, a race, a chunk that is read before
 /// it is written, chunks of two parts combined, a reduction in a collective that has none.
 Result<Imported> to_schedule(ChannelProgram program, std::string name);
 
-/// As verify for schedules, with the place in the file if one caused the error. Errors: invalid_argument.
+/// As verify for schedules, with the position in the file if one caused the error. Errors: invalid_argument.
 Result<Meaning> verify(const Imported& imported);
 
 }  // namespace tutti::formats

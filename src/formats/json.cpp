@@ -24,17 +24,14 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(std::string_view text) : text_(text) {}
 
-  bool null() override { return add({}) != nullptr; }
-  bool boolean(bool value) override { return add({.kind = Json::Kind::boolean, .number = value ? 1 : 0}) != nullptr; }
-  bool number_integer(number_integer_t value) override {
-    return add({.kind = Json::Kind::integer, .number = value}) != nullptr;
-  }
+  bool null() override { return add({}); }
+  bool boolean(bool value) override { return add({.kind = Json::Kind::boolean, .number = value ? 1 : 0}); }
+  bool number_integer(number_integer_t value) override { return add({.kind = Json::Kind::integer, .number = value}); }
   bool number_unsigned(number_unsigned_t value) override {
-    const bool fits = value <= static_cast<number_unsigned_t>(LLONG_MAX);
-    return add({.kind = Json::Kind::integer, .number = fits ? static_cast<long long>(value) : LLONG_MAX}) != nullptr;
+    return number_integer(static_cast<long long>(std::min<number_unsigned_t>(value, LLONG_MAX)));
   }
-  bool number_float(number_float_t, const string_t&) override { return add({.kind = Json::Kind::fraction}) != nullptr; }
-  bool string(string_t& value) override { return add({.kind = Json::Kind::text, .text = std::move(value)}) != nullptr; }
+  bool number_float(number_float_t, const string_t&) override { return add({.kind = Json::Kind::fraction}); }
+  bool string(string_t& value) override { return add({.kind = Json::Kind::text, .text = std::move(value)}); }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(Json::Kind::object); }
   bool start_array(std::size_t) override { return open(Json::Kind::array); }
@@ -60,23 +57,16 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& error() const { return error_; }
 
  private:
-  Json* add(Json value) {
-    if (++values_ > values_max) {
-      fail(fmt::format("{}: more than {} values", path(), values_max));
-      return nullptr;
-    }
-    if (open_.empty()) {
-      root_ = std::move(value);
-      return &root_;
-    }
-    open_.back()->items.push_back(std::move(value));
-    return &open_.back()->items.back();
+  bool add(Json value) {
+    if (++values_ > values_max) return fail(fmt::format("{}: more than {} values", path(), values_max));
+    last_ = open_.empty() ? &root_ : &open_.back()->items.emplace_back();
+    *last_ = std::move(value);
+    return true;
   }
   bool open(Json::Kind kind) {
     if (open_.size() == depth_max) return fail(fmt::format("{}: more than {} levels deep", path(), depth_max));
-    Json* const value = add({.kind = kind});
-    if (value == nullptr) return false;
-    open_.push_back(value);
+    if (!add({.kind = kind})) return false;
+    open_.push_back(last_);
     return true;
   }
   bool close() {
@@ -98,6 +88,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::string_view text_;
   Json root_;
   std::vector<Json*> open_;  // a value grows only while no value inside it is open, so these pointers stay valid
+  Json* last_ = nullptr;     // value added; valid until the next one
   int values_ = 0;
   std::string error_;
 };
@@ -137,6 +128,11 @@ JsonAt JsonReader::optional_member(const JsonAt& at, std::string_view name) {
   const Json* found = at.value->find(name);
   if (found == nullptr) return {};
   return {found, at.path.empty() ? std::string(name) : fmt::format("{}.{}", at.path, name)};
+}
+
+std::vector<JsonAt> JsonReader::optional_items(const JsonAt& at, std::string_view name) {
+  const JsonAt list = optional_member(at, name);
+  return list ? items(list) : std::vector<JsonAt>();
 }
 
 std::vector<JsonAt> JsonReader::items(const JsonAt& at) {

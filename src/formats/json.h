@@ -42,7 +42,8 @@ class JsonReader {
 
   JsonAt member(const JsonAt& at, std::string_view name);  ///< an error if there is none
   JsonAt optional_member(const JsonAt& at, std::string_view name);
-  std::vector<JsonAt> items(const JsonAt& at);                  ///< of an array
+  std::vector<JsonAt> items(const JsonAt& at);  ///< of an array
+  std::vector<JsonAt> optional_items(const JsonAt& at, std::string_view name);
   int number(const JsonAt& at, long long low, long long high);  ///< `low` after an error
   long long size(const JsonAt& at);                             ///< at least 0; the maximum of the type if larger
   /// an index into a list of `count` items; 0 after an error

@@ -100,9 +100,8 @@ std::vector<pugi::xml_node> children(Reader& reader, const pugi::xml_node& node,
 
 class Parser {
  public:
-  Parser(std::string_view text, Rank root) : reader_(text), root_(root) {}
-  Result<MscclFile> parse(const pugi::xml_document& document);
-  Reader& reader() { return reader_; }
+  Parser(std::string_view text, Rank root) : text_(text), reader_(text), root_(root) {}
+  Result<MscclFile> parse();
 
  private:
   void algo(const pugi::xml_node& node);
@@ -113,6 +112,7 @@ class Parser {
   void check_peers(const MscclGpu& gpu);
   void check_waits(const MscclGpu& gpu, Rank rank);
 
+  std::string_view text_;
   Reader reader_;
   Rank root_;
   MscclFile file_;
@@ -121,12 +121,21 @@ class Parser {
   std::set<Rank> seen_;
 };
 
-Result<MscclFile> Parser::parse(const pugi::xml_document& document) {
+Result<MscclFile> Parser::parse() {
+  const auto refused = [](int line, std::string_view why) {
+    return formats::refused(fmt::format("line {}", line), why);
+  };
+  if (text_.size() > file_bytes_max)
+    return refused(1, fmt::format("the file is larger than {} MiB", file_bytes_max >> 20));
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed =
+      document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
+  if (!parsed)
+    return refused(reader_.line(parsed.offset),
+                   fmt::format("not XML: {} (byte {})", parsed.description(), parsed.offset));
   const pugi::xml_node root = document.document_element();
-  if (!root || std::string_view(root.name()) != "algo") {
-    reader_.refuse(root ? reader_.line(root) : 1, "the file is not an <algo>");
-    return reader_.error();
-  }
+  if (!root || std::string_view(root.name()) != "algo")
+    return refused(root ? reader_.line(root) : 1, "the file is not an <algo>");
   algo(root);
   for (const pugi::xml_node& node : children(reader_, root, "gpu")) {
     if (reader_.failed()) break;
@@ -293,20 +302,7 @@ void Parser::check_waits(const MscclGpu& gpu, Rank rank) {
 }  // namespace
 
 Result<MscclFile> parse_msccl(std::string_view text, Rank root) {
-  Parser parser(text, root);
-  if (text.size() > file_bytes_max) {
-    parser.reader().refuse(1, fmt::format("the file is larger than {} MiB", file_bytes_max >> 20));
-    return parser.reader().error();
-  }
-  pugi::xml_document document;
-  const pugi::xml_parse_result parsed =
-      document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
-  if (!parsed) {
-    parser.reader().refuse(parser.reader().line(parsed.offset),
-                           fmt::format("not XML: {} (byte {})", parsed.description(), parsed.offset));
-    return parser.reader().error();
-  }
-  return parser.parse(document);
+  return Parser(text, root).parse();
 }
 
 }  // namespace tutti::formats

@@ -14,11 +14,12 @@
 namespace tutti::formats {
 namespace {
 
-constexpr int copies = -1;  // channel of a place: not a thread block, but the copies of a gpu
+constexpr int copies = -1;  // channel of a position: not a thread block, but the copies of a gpu
 
-std::string where(const FilePosition& place) {
-  if (place.channel == copies) return fmt::format("line {}, gpu {}, copy {}", place.line, place.rank, place.step);
-  return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.channel, place.step);
+std::string where(const FilePosition& position) {
+  if (position.channel == copies)
+    return fmt::format("line {}, gpu {}, copy {}", position.line, position.rank, position.step);
+  return fmt::format("line {}, gpu {}, tb {}, step {}", position.line, position.rank, position.channel, position.step);
 }
 
 class Import {
@@ -38,7 +39,8 @@ class Import {
  private:
   using Connection = std::tuple<Rank, Rank, int>;  // from, to, channel
 
-  Result<void> check_chunks();
+  void list_steps();
+  Result<void> check_chunks() const;
   Result<void> check_copies() const;
   Result<void> match();
   void connect();
@@ -50,11 +52,14 @@ class Import {
     moves.push_back({.sources = std::move(sources), .destination = destination});
   }
   Cell cell(Rank rank, Ref ref, int chunk) const { return program_.memory.cell(rank, ref.buffer, ref.block + chunk); }
-  FilePosition place(const MscclStep& step, Rank rank, int channel, int number) const {
-    return {.line = step.line, .rank = rank, .channel = channel, .step = number};
-  }
+
+  struct Step {
+    const MscclStep& read;
+    FilePosition position;
+  };
 
   const MscclFile& file_;
+  std::vector<Step> steps_;  // of all ranks, by number
   ChannelProgram program_;
   std::vector<std::vector<int>> first_;    // by rank and tb: number of its first step
   std::vector<Cell> outgoing_, incoming_;  // by step, over all ranks: first cell
@@ -65,18 +70,11 @@ class Import {
 
 Result<void> Import::run() {
   TUTTI_TRY(check_copies());
+  list_steps();
   TUTTI_TRY(check_chunks());
-  int steps = 0;
-  for (const MscclGpu& gpu : file_.gpus) {
-    first_.emplace_back();
-    for (const MscclBlock& block : gpu.blocks) {
-      first_.back().push_back(steps);
-      steps += static_cast<int>(block.steps.size());
-    }
-  }
-  outgoing_.assign(index(steps), Memory::none);
+  outgoing_.assign(steps_.size(), Memory::none);
   incoming_ = outgoing_;
-  partner_.assign(index(steps), -1);
+  partner_.assign(steps_.size(), -1);
   instruction_ = partner_;
   TUTTI_TRY(match());
   for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
@@ -88,22 +86,30 @@ Result<void> Import::run() {
   return {};
 }
 
+void Import::list_steps() {
+  for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
+    const std::vector<MscclBlock>& blocks = file_.gpus[index(rank)].blocks;
+    first_.emplace_back();
+    for (int id = 0; id < static_cast<int>(blocks.size()); ++id) {
+      first_.back().push_back(static_cast<int>(steps_.size()));
+      int number = 0;
+      for (const MscclStep& step : blocks[index(id)].steps)
+        steps_.push_back({step, {.line = step.line, .rank = rank, .channel = id, .step = number++}});
+    }
+  }
+}
+
 /// Steps may wait for later steps in the file, so their instructions are known only at the end.
 void Import::connect() {
-  for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
-    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
-      const std::vector<MscclStep>& own = file_.gpus[index(rank)].blocks[id].steps;
-      for (std::size_t number = 0; number < own.size(); ++number) {
-        const int at = first_[index(rank)][id] + static_cast<int>(number);
-        std::vector<int>& after = program_.instructions[index(instruction_[index(at)])].after;
-        if (partner_[index(at)] >= 0) after.push_back(instruction_[index(partner_[index(at)])]);
-        if (own[number].wait_block < 0) continue;
-        const std::vector<MscclStep>& others = file_.gpus[index(rank)].blocks[index(own[number].wait_block)].steps;
-        int raised = own[number].wait_step;
-        while (!others[index(raised)].waited_for) ++raised;
-        after.push_back(instruction_[index(first_[index(rank)][index(own[number].wait_block)] + raised)]);
-      }
-    }
+  for (std::size_t at = 0; at < steps_.size(); ++at) {
+    const auto& [step, position] = steps_[at];
+    std::vector<int>& after = program_.instructions[index(instruction_[at])].after;
+    if (partner_[at] >= 0) after.push_back(instruction_[index(partner_[at])]);
+    if (step.wait_block < 0) continue;
+    int raised = first_[index(position.rank)][index(step.wait_block)] + step.wait_step;
+    while (!steps_[index(raised)].read.waited_for) ++raised;
+    after.push_back(instruction_[index(raised)]);
+  }
 }
 
 Result<void> Import::check_copies() const {
@@ -125,71 +131,60 @@ Result<void> Import::check_copies() const {
 }
 
 /// Checks that chunks are inside their buffers, and that their total is within the limit.
-Result<void> Import::check_chunks() {
+Result<void> Import::check_chunks() const {
   long moved = 0;
-  for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
-    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
-      const std::vector<MscclStep>& steps = file_.gpus[index(rank)].blocks[id].steps;
-      for (std::size_t number = 0; number < steps.size(); ++number) {
-        const MscclStep& step = steps[number];
-        const auto outside = [&](const char* which, Ref ref) -> std::string {
-          static constexpr std::string_view names[] = {"input", "output", "scratch"};
-          const int chunks = program_.memory.chunks(rank, ref.buffer);
-          if (ref.block <= chunks - step.count) return {};
-          return fmt::format("{} {} with cnt {} is outside the {} of {} chunks", which, ref.block, step.count,
-                             names[static_cast<int>(ref.buffer)], chunks);
-        };
-        std::string why;
-        if (reads_own(step.type)) why = outside("srcoff", step.src);
-        if (why.empty() && writes_own(step.type)) why = outside("dstoff", step.dst);
-        if (why.empty() && reads_own(step.type) && writes_own(step.type) && step.src.buffer == step.dst.buffer &&
-            step.src != step.dst && std::abs(step.src.block - step.dst.block) < step.count)
-          why = "reads and writes chunks that overlap";
-        moved += step.count;
-        if (why.empty() && moved > moves_max) why = fmt::format("more than {} chunks are moved", moves_max);
-        if (!why.empty()) return refused(where(place(step, rank, static_cast<int>(id), static_cast<int>(number))), why);
-      }
-    }
+  for (const Step& at : steps_) {
+    const MscclStep& step = at.read;
+    const Rank rank = at.position.rank;
+    const auto outside = [&](const char* which, Ref ref) -> std::string {
+      static constexpr std::string_view names[] = {"input", "output", "scratch"};
+      const int chunks = program_.memory.chunks(rank, ref.buffer);
+      if (ref.block <= chunks - step.count) return {};
+      return fmt::format("{} {} with cnt {} is outside the {} of {} chunks", which, ref.block, step.count,
+                         names[static_cast<int>(ref.buffer)], chunks);
+    };
+    std::string why;
+    if (reads_own(step.type)) why = outside("srcoff", step.src);
+    if (why.empty() && writes_own(step.type)) why = outside("dstoff", step.dst);
+    if (why.empty() && reads_own(step.type) && writes_own(step.type) && step.src.buffer == step.dst.buffer &&
+        step.src != step.dst && std::abs(step.src.block - step.dst.block) < step.count)
+      why = "reads and writes chunks that overlap";
+    moved += step.count;
+    if (why.empty() && moved > moves_max) why = fmt::format("more than {} chunks are moved", moves_max);
+    if (!why.empty()) return refused(where(at.position), why);
+  }
   return {};
 }
 
 /// Matches the k-th send on a connection with the k-th receive.
 Result<void> Import::match() {
-  struct Sender {
-    int step;  // counted over all ranks
-    FilePosition place;
-    int count;
-  };
-  std::map<Connection, std::vector<Sender>> senders, receivers;
-  for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
-    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
-      const MscclBlock& block = file_.gpus[index(rank)].blocks[id];
-      for (std::size_t number = 0; number < block.steps.size(); ++number) {
-        const MscclStep& step = block.steps[number];
-        const Sender end{first_[index(rank)][id] + static_cast<int>(number),
-                         place(step, rank, static_cast<int>(id), static_cast<int>(number)), step.count};
-        if (sends(step.type)) senders[{rank, block.send, block.channel}].push_back(end);
-        if (receives(step.type)) receivers[{block.recv, rank, block.channel}].push_back(end);
-      }
-    }
+  std::map<Connection, std::vector<std::size_t>> senders, receivers;  // numbers of steps
+  for (std::size_t at = 0; at < steps_.size(); ++at) {
+    const auto& [step, position] = steps_[at];
+    const MscclBlock& block = file_.gpus[index(position.rank)].blocks[index(position.channel)];
+    if (sends(step.type)) senders[{position.rank, block.send, block.channel}].push_back(at);
+    if (receives(step.type)) receivers[{block.recv, position.rank, block.channel}].push_back(at);
+  }
+  const auto where_is = [this](std::size_t step) { return where(steps_[step].position); };
   for (const auto& [connection, ends] : receivers)
     if (const std::size_t sent = senders[connection].size(); sent < ends.size())
-      return refused(where(ends[sent].place),
+      return refused(where_is(ends[sent]),
                      fmt::format("receives from gpu {}, which has no matching send", std::get<0>(connection)));
   for (const auto& [connection, ends] : senders) {
-    const std::vector<Sender>& takers = receivers[connection];
+    const std::vector<std::size_t>& takers = receivers[connection];
     if (takers.size() < ends.size())
-      return refused(where(ends[takers.size()].place),
+      return refused(where_is(ends[takers.size()]),
                      fmt::format("sends to gpu {}, which has no matching receive", std::get<1>(connection)));
     for (std::size_t k = 0; k < ends.size(); ++k) {
-      if (ends[k].count != takers[k].count)
-        return refused(where(takers[k].place), fmt::format("receives {} chunks, and ({}) sends {}", takers[k].count,
-                                                           where(ends[k].place), ends[k].count));
-      const Cell first = program_.memory.add(std::get<1>(connection), ends[k].count);
+      const int count = steps_[ends[k]].read.count, taken = steps_[takers[k]].read.count;
+      if (count != taken)
+        return refused(where_is(takers[k]),
+                       fmt::format("receives {} chunks, and ({}) sends {}", taken, where_is(ends[k]), count));
+      const Cell first = program_.memory.add(std::get<1>(connection), count);
       program_.in_flight.resize(index(program_.memory.size()));
-      for (int chunk = 0; chunk < ends[k].count; ++chunk) program_.in_flight[index(first + chunk)] = 1;
-      outgoing_[index(ends[k].step)] = incoming_[index(takers[k].step)] = first;
-      partner_[index(takers[k].step)] = ends[k].step;
+      for (int chunk = 0; chunk < count; ++chunk) program_.in_flight[index(first + chunk)] = 1;
+      outgoing_[ends[k]] = incoming_[takers[k]] = first;
+      partner_[takers[k]] = static_cast<int>(ends[k]);
     }
   }
   return {};
@@ -208,7 +203,7 @@ void Import::emit_copies(Rank rank) {
   if (made.empty()) return;
   for (std::size_t number = 0; number < made.size(); ++number) {
     program_.instructions.push_back(
-        {.channel = program_.channels, .place = {made[number].line, rank, copies, static_cast<int>(number)}});
+        {.channel = program_.channels, .position = {made[number].line, rank, copies, static_cast<int>(number)}});
     move(program_.instructions.back().moves, {program_.memory.cell(rank, Buffer::input, made[number].from)},
          program_.memory.cell(rank, Buffer::output, made[number].to));
   }
@@ -228,7 +223,7 @@ void Import::emit(Rank rank, int id) {
     } else {
       std::vector<Move> made = moves(step, rank, at);
       program_.instructions.push_back(
-          {.channel = program_.channels + id, .place = place(step, rank, id, number), .moves = std::move(made)});
+          {.channel = program_.channels + id, .position = steps_[index(at)].position, .moves = std::move(made)});
       if (number == 0 && last_copy_ >= 0) program_.instructions.back().after.push_back(last_copy_);
     }
     instruction_[index(at)] = static_cast<int>(program_.instructions.size()) - 1;
@@ -239,7 +234,7 @@ void Import::emit(Rank rank, int id) {
 std::vector<Move> Import::moves(const MscclStep& step, Rank rank, int number) {
   std::vector<Move> made;
   const Cell in = incoming_[index(number)], out = outgoing_[index(number)];
-  // A sum that is only passed on still needs a place.
+  // A sum that is only passed on still needs a cell.
   const Cell passing = step.type == MscclType::rrs ? program_.memory.add(rank, step.count) : Memory::none;
   for (int i = 0; i < step.count; ++i) {
     const Cell src = reads_own(step.type) ? cell(rank, step.src, i) : Memory::none;

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int shown_max = 40;
 
-std::string where(const FilePosition& place) {
-  return fmt::format("gpus[{}].threadblocks[{}].ops[{}]", place.rank, place.channel, place.step);
+std::string where(const FilePosition& position) {
+  return fmt::format("gpus[{}].threadblocks[{}].ops[{}]", position.rank, position.channel, position.step);
 }
 
 }  // namespace
@@ -109,20 +109,19 @@ void Import::gpu(const JsonAt& at, Rank rank) {
   if (const JsonAt id = reader_.member(at, "id"); reader_.number(id, 0, ranks_max) != rank)
     reader_.refuse(id, fmt::format("this is gpu {}, and its id says otherwise", rank));
   program_.buffers.scratch_chunks.push_back(reader_.number(reader_.member(at, "scratch_chunks"), 0, chunks_max));
-  if (const JsonAt all = reader_.optional_member(at, "channels")) channels(all, rank, gpu);
-  if (const JsonAt all = reader_.optional_member(at, "remote_buffers"))
-    for (const JsonAt& remote : reader_.items(all)) {
-      const JsonAt owner = reader_.member(remote, "rank");
-      const Rank other = reader_.number(owner, 0, program_.buffers.shape.ranks - 1);
-      if (other == rank) reader_.refuse(owner, "a remote buffer of the rank itself");
-      gpu.remotes.push_back({.rank = other, .buffer = buffer(reader_.member(remote, "type"))});
-    }
+  channels(at, rank, gpu);
+  for (const JsonAt& remote : reader_.optional_items(at, "remote_buffers")) {
+    const JsonAt owner = reader_.member(remote, "rank");
+    const Rank other = reader_.number(owner, 0, program_.buffers.shape.ranks - 1);
+    if (other == rank) reader_.refuse(owner, "a remote buffer of the rank itself");
+    gpu.remotes.push_back({.rank = other, .buffer = buffer(reader_.member(remote, "type"))});
+  }
   gpus_.push_back(std::move(gpu));
 }
 
 void Import::channels(const JsonAt& at, Rank rank, Gpu& gpu) {
   std::map<std::pair<int, Rank>, int> number;
-  for (const JsonAt& channel : reader_.items(at)) {
+  for (const JsonAt& channel : reader_.optional_items(at, "channels")) {
     const int type = channel_type(reader_.member(channel, "channel_type"));
     if (type == switch_channel || reader_.failed()) continue;
     for (const JsonAt& to : reader_.items(reader_.member(channel, "connected_to"))) {
@@ -163,7 +162,7 @@ void Import::blocks(Rank rank) {
       if (++steps_ > steps_max) reader_.refuse(one, fmt::format("more than {} operations", steps_max));
       if (reader_.failed()) return;
       program_.instructions.push_back(
-          {.channel = program_.channels - 1, .place = {.rank = rank, .channel = id, .step = step++}});
+          {.channel = program_.channels - 1, .position = {.rank = rank, .channel = id, .step = step++}});
       op(one, named);
     }
     ++id;
@@ -172,25 +171,23 @@ void Import::blocks(Rank rank) {
 
 Block Import::block(const JsonAt& at, const Gpu& gpu) {
   Block named;
-  if (const JsonAt all = reader_.optional_member(at, "channels"))
-    for (const JsonAt& channel : reader_.items(all)) {
-      const int type = channel_type(reader_.member(channel, "channel_type"));
-      if (type == switch_channel || reader_.failed()) continue;
-      const std::vector<Channel>& known = gpu.channels[index(type)];
-      for (const JsonAt& id : reader_.items(reader_.member(channel, "channel_ids"))) {
-        const int number = reader_.pick(id, known.size());
-        if (!reader_.failed()) named.channels[index(type)].push_back(known[index(number)]);
-      }
+  for (const JsonAt& channel : reader_.optional_items(at, "channels")) {
+    const int type = channel_type(reader_.member(channel, "channel_type"));
+    if (type == switch_channel || reader_.failed()) continue;
+    const std::vector<Channel>& known = gpu.channels[index(type)];
+    for (const JsonAt& id : reader_.items(reader_.member(channel, "channel_ids"))) {
+      const int number = reader_.pick(id, known.size());
+      if (!reader_.failed()) named.channels[index(type)].push_back(known[index(number)]);
     }
-  if (const JsonAt all = reader_.optional_member(at, "remote_buffer_refs"))
-    for (const JsonAt& ref : reader_.items(all)) {
-      const int type = channel_type(reader_.member(ref, "access_channel_type"));
-      if (type == switch_channel || reader_.failed()) continue;
-      for (const JsonAt& id : reader_.items(reader_.member(ref, "remote_buffer_ids"))) {
-        const int number = reader_.pick(id, gpu.remotes.size());
-        if (!reader_.failed()) named.remotes[index(type)].push_back(gpu.remotes[index(number)]);
-      }
+  }
+  for (const JsonAt& ref : reader_.optional_items(at, "remote_buffer_refs")) {
+    const int type = channel_type(reader_.member(ref, "access_channel_type"));
+    if (type == switch_channel || reader_.failed()) continue;
+    for (const JsonAt& id : reader_.items(reader_.member(ref, "remote_buffer_ids"))) {
+      const int number = reader_.pick(id, gpu.remotes.size());
+      if (!reader_.failed()) named.remotes[index(type)].push_back(gpu.remotes[index(number)]);
     }
+  }
   return named;
 }
 
@@ -233,17 +230,17 @@ void Import::op(const JsonAt& at, const Block& block) {
       if (reader_.failed()) return;
       const Channel& channel = known[index(which)];
       if (kind->signals)
-        signals_[{made.place.rank, channel.peer, type, channel.number}].push_back({number, kind->relaxed});
+        signals_[{made.position.rank, channel.peer, type, channel.number}].push_back({number, kind->relaxed});
       else
-        waits_[{channel.peer, made.place.rank, type, channel.number}].push_back({number, kind->relaxed});
+        waits_[{channel.peer, made.position.rank, type, channel.number}].push_back({number, kind->relaxed});
     }
-  if (kind->name == "barrier") barrier(at, made.place);
+  if (kind->name == "barrier") barrier(at, made.position);
 }
 
 /// A list of cells; empty after an error.
 std::vector<Cell> Import::chunks(const JsonAt& at, const Block& block, int type) {
   static constexpr std::string_view names[] = {"input", "output", "scratch"};
-  Remote remote{.rank = program_.instructions.back().place.rank};
+  Remote remote{.rank = program_.instructions.back().position.rank};
   const JsonAt own = reader_.optional_member(at, "type"), other = reader_.optional_member(at, "buffer_id");
   if (reader_.failed()) return {};
   if (reader_.optional_member(at, "switch_channel_id")) {
@@ -316,17 +313,17 @@ void Import::refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, c
 }
 
 /// All of the rank's thread blocks that name the barrier arrive before any of them continues.
-void Import::barrier(const JsonAt& at, const FilePosition& place) {
+void Import::barrier(const JsonAt& at, const FilePosition& position) {
   const int id = reader_.number(reader_.member(at, "barrier_id"), 0, chunks_max);
   const JsonAt count_at = reader_.member(at, "num_threadblocks");
   const int count = reader_.number(count_at, 1, channels_max);
   const int channel = program_.channels - 1;
-  Barrier& barrier = barriers_[{place.rank, id, passed_[{channel, id}]++}];
+  Barrier& barrier = barriers_[{position.rank, id, passed_[{channel, id}]++}];
   if (barrier.expected != 0 && barrier.expected != count)
     reader_.refuse(count_at, fmt::format("{}, and another thread block says {}", count, barrier.expected));
   barrier.expected = count;
   barrier.entries.push_back(static_cast<int>(program_.instructions.size()) - 1);
-  program_.instructions.push_back({.channel = channel, .place = place});
+  program_.instructions.push_back({.channel = channel, .position = position});
   barrier.exits.push_back(static_cast<int>(program_.instructions.size()) - 1);
 }
 
@@ -366,8 +363,8 @@ Result<void> Import::join_barriers() {
           program_.where_of(barrier.entries[0]),
           fmt::format("the barrier is for {} thread blocks, and {} come", barrier.expected, barrier.entries.size()));
     const int hub = static_cast<int>(program_.instructions.size());
-    const FilePosition place = program_.instructions[index(barrier.entries[0])].place;
-    program_.instructions.push_back({.channel = program_.channels++, .place = place, .after = barrier.entries});
+    const FilePosition position = program_.instructions[index(barrier.entries[0])].position;
+    program_.instructions.push_back({.channel = program_.channels++, .position = position, .after = barrier.entries});
     for (const int exit : barrier.exits) program_.instructions[index(exit)].after.push_back(hub);
   }
   return {};

@@ -57,7 +57,7 @@ class Import {
   void blocks(Rank rank);
   Block block(const JsonAt& at, const Gpu& gpu);
   void op(const JsonAt& at, const Block& block);
-  void barrier(const JsonAt& at, const FilePosition& place);
+  void barrier(const JsonAt& at, const FilePosition& position);
   std::vector<Cell> chunks(const JsonAt& at, const Block& block, int type);
   void copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
               const std::vector<std::vector<Cell>>& destinations, Instruction& made);

@@ -17,7 +17,7 @@ Result<Imported> import_msccl(std::string_view text, Rank root = 0);
 
 /// MSCCL++ JSON, execution plans in the format of microsoft/mscclpp and its DSL. Reads plans that move whole chunks
 /// between the memories of ranks: operations put, pws, pwsf, get, copy, re, res, rre, rres, signal, wait, rlxsignal,
-/// rlxwait, flush, barrier and nop, over memory and port channels. Refuses, with name and place: packets (data that
+/// rlxwait, flush, barrier and nop, over memory and port channels. Refuses, with name and position: packets (data that
 /// contain flags), switch channels, pipelines, semaphores, thread-block groups, collectives other than allreduce,
 /// allgather, reducescatter, reduce, broadcast and alltoall.
 ///

@@ -23,8 +23,8 @@ inline constexpr int steps_max = 1 << 19;        // instructions of all ranks
 inline constexpr long order_work_max = 1 << 25;  // entries of vector clocks examined
 
 /// invalid_argument: "line 3, gpu 0, tb 1, step 4: srcoff 9 is not one of 0 … 7".
-inline Error refused(std::string_view place, std::string_view why) {
-  return Error{.code = Code::invalid_argument, .what = fmt::format("{}: {}", place, why)};
+inline Error refused(std::string_view where, std::string_view why) {
+  return Error{.code = Code::invalid_argument, .what = fmt::format("{}: {}", where, why)};
 }
 
 inline constexpr std::pair<std::string_view, Collective> collectives[] = {
