@@ -204,20 +204,16 @@ std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Access access,
   Shape any_root = shape;
   any_root.root = 0;
   const std::string grounds = store_.find ? text_of(key) : std::string();
-  std::shared_ptr<const Envelope> envelope = found(grounds, any_root, access);
+  const auto text = store_.find ? store_.find(grounds) : std::nullopt;
+  auto read = text ? Envelope::read(*text, any_root, access) : std::nullopt;
+  auto envelope = read ? std::make_shared<const Envelope>(*std::move(read)) : nullptr;
   if (envelope == nullptr) {
-    const auto all = counts ? candidates_for_counts(any_root, access, forced) : candidates(any_root, access, forced);
+    const auto all = candidates(any_root, access, forced, counts);
     envelope = std::make_shared<const Envelope>(any_root, access, all, machine, conditions);
     if (store_.keep) store_.keep(grounds, envelope->text());
   }
   made_.emplace(std::move(key), envelope);
   return envelope;
-}
-
-std::shared_ptr<const Envelope> Envelopes::found(std::string_view grounds, const Shape& shape, Access access) const {
-  const auto text = store_.find ? store_.find(grounds) : std::nullopt;
-  auto envelope = text ? Envelope::read(*text, shape, access) : std::nullopt;
-  return envelope ? std::make_shared<const Envelope>(*std::move(envelope)) : nullptr;
 }
 
 }  // namespace tutti

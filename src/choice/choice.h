@@ -93,7 +93,6 @@ class Envelopes {
   using Key = std::tuple<Collective, int, std::vector<Level>, std::vector<Rank>, std::vector<std::vector<Rank>>, Access,
                          std::string, std::array<double, Machine::count>, int, int, int, std::size_t, std::vector<int>,
                          std::vector<double>, bool>;
-  std::shared_ptr<const Envelope> found(std::string_view grounds, const Shape& shape, Access access) const;
 
   EnvelopeStore store_;
   std::mutex mutex_;

@@ -21,7 +21,7 @@ class RankOrder {
  public:
   explicit RankOrder(int ranks) : ranks_(ranks) {}
 
-  /// In the order of the registry; proven from their schedules on first use. For collectives that reduce.
+  /// In the order of the registry; found on first use by verifying their schedules. For collectives that reduce.
   std::span<const Algorithm* const> members(Collective collective);
 
   /// Replaces `forced` in calls of `select`, in the syntax of TUTTI_ALGO: the members that serve `access`, without

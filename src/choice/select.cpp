@@ -8,7 +8,6 @@ namespace tutti {
 namespace {
 
 bool serves_counts(const Algorithm& algorithm, const Shape& shape, Access access) {
-  if (!serves(algorithm, shape, access)) return false;
   return is_direct(algorithm, shape) || (access == Access::slots && keeps_groups(algorithm, shape));
 }
 
@@ -36,30 +35,20 @@ bool is_worth_it(const Algorithm& algorithm, const Shape& shape) {
   return &algorithm == &member(family) && !takes_over;
 }
 
-template <class Serves>
-std::vector<const Algorithm*> all_that(const Shape& shape, Access access, std::string_view forced, Serves&& serves) {
+}  // namespace
+
+std::vector<const Algorithm*> candidates(const Shape& ranks, Access access, std::string_view forced, bool counts) {
+  const Shape shape = positions_of(ranks);  // once, not for each algorithm
   std::vector<const Algorithm*> all, others;
   const AlgorithmFilter filter(forced, shape.collective);
   for (const Algorithm& algorithm : algorithms()) {
-    if (!filter.allows(algorithm) || !serves(algorithm)) continue;
+    if (!filter.allows(algorithm) || !serves(algorithm, shape, access)) continue;
+    if (counts && !serves_counts(algorithm, shape, access)) continue;
     (is_worth_it(algorithm, shape) ? all : others).push_back(&algorithm);
   }
   if (all.empty() && !others.empty()) all = {others[0]};
   if (all.empty()) all = {&fallback(shape, access)};
   return all;
-}
-
-}  // namespace
-
-std::vector<const Algorithm*> candidates(const Shape& shape, Access access, std::string_view forced) {
-  // Positions are found once, not for each algorithm.
-  const Shape seen = positions_of(shape);
-  return all_that(seen, access, forced, [&](const Algorithm& a) { return serves(a, seen, access); });
-}
-
-std::vector<const Algorithm*> candidates_for_counts(const Shape& shape, Access access, std::string_view forced) {
-  const Shape seen = positions_of(shape);
-  return all_that(seen, access, forced, [&](const Algorithm& a) { return serves_counts(a, seen, access); });
 }
 
 }  // namespace tutti

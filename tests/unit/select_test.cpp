@@ -60,7 +60,7 @@ TEST(Candidates, ForCountsServeThem) {
       for (const Access access : {Access::mapped, Access::cma, Access::slots})
         for (const std::string_view forced : {"", "ring", "circulant", "binomial", "pairwise", "^one_shot"}) {
           const Shape shape{.collective = collective, .ranks = ranks};
-          for (const Algorithm* algorithm : candidates_for_counts(shape, access, forced)) {
+          for (const Algorithm* algorithm : candidates(shape, access, forced, true)) {
             ASSERT_TRUE(serves(*algorithm, shape, access));
             const Schedule schedule = algorithm->build(shape);
             EXPECT_TRUE(direct(schedule) || (access == Access::slots && keeps_groups(schedule)))
@@ -68,7 +68,7 @@ TEST(Candidates, ForCountsServeThem) {
           }
         }
   const Shape gather{.collective = Collective::all_gather, .ranks = 6};
-  EXPECT_EQ(candidates_for_counts(gather, Access::slots, "circulant")[0]->name, "circulant");
+  EXPECT_EQ(candidates(gather, Access::slots, "circulant", true)[0]->name, "circulant");
 }
 
 TEST(Candidates, FollowTheFilter) {

@@ -11,24 +11,13 @@ namespace tutti::topology {
 namespace {
 
 std::string_view name(CpuMaker maker) {
-  switch (maker) {
-    case CpuMaker::intel: return "Intel";
-    case CpuMaker::amd: return "AMD";
-    case CpuMaker::arm: return "Arm";
-    case CpuMaker::power: return "POWER";
-    case CpuMaker::zhaoxin: return "Zhaoxin";
-    case CpuMaker::unknown: break;
-  }
-  return "";
+  constexpr std::string_view names[] = {"", "Intel", "AMD", "Arm", "POWER", "Zhaoxin"};
+  return names[static_cast<int>(maker)];
 }
 
 std::string_view one_link(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::nvlink: return "one NVLink";
-    case LinkKind::xgmi: return "one xGMI link";
-    case LinkKind::memory: break;
-  }
-  return "one link to the memory of a CPU";
+  constexpr std::string_view names[] = {"one NVLink", "one xGMI link", "one link to the memory of a CPU"};
+  return names[static_cast<int>(kind)];
 }
 
 /// The row of rates.h that applies.

@@ -16,41 +16,32 @@ constexpr std::uint32_t amd = 0x1002;
 constexpr int links_of_a_gpu = 18;   // Hopper and Blackwell; older ones have fewer
 constexpr std::size_t told_max = 3;  // pairs that are named
 
-/// Links by the GPU at the other end.
-using Row = std::map<int, int>;
+/// NVLinks from GPU to GPU.
+using Counts = std::map<std::pair<int, int>, int>;
 
-/// NVLinks from GPU to GPU. A link that reaches all parts of a device counts once.
-std::map<int, Row> rows_of(const Topology& topology) {
-  std::map<int, Row> rows;
+/// A link that reaches all parts of a device counts once.
+Counts counts_of(const Topology& topology) {
+  Counts counts;
   for (const Link& link : topology.links)
     if (link.kind == LinkKind::nvlink && topology[link.from].kind == DeviceKind::gpu &&
         topology[link.to].kind == DeviceKind::gpu && topology.parts_of(link.to).front() == link.to)
-      rows[link.from][link.to] += link.count;
-  return rows;
+      counts[{link.from, link.to}] += link.count;
+  return counts;
 }
 
-int total(const Row& row) {
-  int links = 0;
-  for (const auto& [to, count] : row) links += count;
-  return links;
-}
-
-int links_to(const std::map<int, Row>& rows, int from, int to) {
-  const auto row = rows.find(from);
-  if (row == rows.end()) return 0;
-  const auto count = row->second.find(to);
-  return count == row->second.end() ? 0 : count->second;
+int links_to(const Counts& counts, int from, int to) {
+  const auto found = counts.find({from, to});
+  return found == counts.end() ? 0 : found->second;
 }
 
 /// Groups of GPUs that links connect, at any number of hops.
-std::vector<std::vector<int>> islands_of(const std::map<int, Row>& rows) {
+std::vector<std::vector<int>> islands_of(const Counts& counts) {
   std::map<int, std::vector<int>> next;
-  for (const auto& [from, row] : rows)
-    for (const auto& [to, count] : row)
-      if (count > 0) {
-        next[from].push_back(to);
-        next[to].push_back(from);
-      }
+  for (const auto& [ends, count] : counts)
+    if (count > 0) {
+      next[ends.first].push_back(ends.second);
+      next[ends.second].push_back(ends.first);
+    }
   std::vector<std::vector<int>> islands;
   std::map<int, bool> seen;
   for (const auto& [first, ends] : next) {
@@ -66,11 +57,11 @@ std::vector<std::vector<int>> islands_of(const std::map<int, Row>& rows) {
   return islands;
 }
 
-void note_contradictions(Topology& topology, const std::map<int, Row>& rows, const std::map<int, int>& own) {
+void note_contradictions(Topology& topology, const Counts& counts, const std::map<int, int>& own) {
   std::vector<std::string> lines;
   for (const auto& [one, links] : own)
     for (const auto& [other, others] : own) {
-      const int shown = std::min(links_to(rows, one, other), links_to(rows, other, one));
+      const int shown = std::min(links_to(counts, one, other), links_to(counts, other, one));
       if (one < other && shown != std::min(links, others))
         lines.push_back(fmt::format("{} and {} have {} NVLinks according to the source, and {} by the switches",
                                     topology[one].name, topology[other].name, shown, std::min(links, others)));
@@ -81,11 +72,10 @@ void note_contradictions(Topology& topology, const std::map<int, Row>& rows, con
   topology.notes.insert(topology.notes.end(), lines.begin(), lines.end());
 }
 
-void put_switch(Topology& topology, const std::map<int, Row>& rows, const std::vector<int>& island) {
+void put_switch(Topology& topology, const Counts& counts, const std::vector<int>& island) {
   std::map<int, int> own;  // each GPU's links to the switch
-  for (const int gpu : island)
-    if (const auto row = rows.find(gpu); row != rows.end())
-      for (const auto& [to, count] : row->second) own[gpu] = std::max(own[gpu], count);
+  for (const auto& [ends, count] : counts)
+    if (std::ranges::binary_search(island, ends.first)) own[ends.first] = std::max(own[ends.first], count);
   const auto number = topology.of_kind(DeviceKind::nvswitch).size();
   const std::string source = topology[island.front()].source;
   const int hub = topology.add({.kind = DeviceKind::nvswitch, .name = fmt::format("NVS{}", number), .source = source});
@@ -97,7 +87,7 @@ void put_switch(Topology& topology, const std::map<int, Row>& rows, const std::v
     return direct && std::ranges::binary_search(island, link.from);
   });
   topology.links.insert(topology.links.end(), links.begin(), links.end());
-  note_contradictions(topology, rows, own);
+  note_contradictions(topology, counts, own);
 }
 
 }  // namespace
@@ -119,14 +109,12 @@ void mark_links_unknown(Topology& topology, std::string_view why) {
 }
 
 void find_switches(Topology& topology) {
-  const std::map<int, Row> rows = rows_of(topology);
-  for (const std::vector<int>& island : islands_of(rows)) {
-    const bool switched = std::ranges::any_of(island, [&](int gpu) {
-      const auto row = rows.find(gpu);
-      return row != rows.end() && total(row->second) > links_of_a_gpu;
-    });
-    if (switched) put_switch(topology, rows, island);
-  }
+  const Counts counts = counts_of(topology);
+  std::map<int, int> total;
+  for (const auto& [ends, count] : counts) total[ends.first] += count;
+  for (const std::vector<int>& island : islands_of(counts))
+    if (std::ranges::any_of(island, [&](int gpu) { return total[gpu] > links_of_a_gpu; }))
+      put_switch(topology, counts, island);
 }
 
 }  // namespace tutti::topology

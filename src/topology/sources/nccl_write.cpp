@@ -1,5 +1,7 @@
 // Writes the machine in NCCL's schema.
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "base/markup.h"
@@ -41,11 +43,9 @@ class Writer {
 void Writer::gpu(int id, int depth) {
   const Device& device = topology_[id];
   const std::string part = device.partition.empty() ? "" : fmt::format(" mlopart=\"{}\"", escaped(device.partition));
-  if (device.compute > 200)
-    line(depth, "<gpu dev=\"{}\" sm=\"0\" gcn=\"{}\" rank=\"{}\" gdr=\"1\"{}>", device.index, device.compute,
-         device.index, part);
-  else
-    line(depth, "<gpu dev=\"{}\" sm=\"{}\" rank=\"{}\" gdr=\"1\"{}>", device.index, device.compute, device.index, part);
+  const bool amd = device.compute > 200;
+  line(depth, "<gpu dev=\"{}\" sm=\"{}\"{} rank=\"{}\" gdr=\"1\"{}>", device.index, amd ? 0 : device.compute,
+       amd ? fmt::format(" gcn=\"{}\"", device.compute) : "", device.index, part);
   for (const Link& link : topology_.links) {
     const DeviceKind to = topology_[link.to].kind;
     if (link.from != id || (to == DeviceKind::gpu && topology_.parts_of(link.to).front() != link.to)) continue;
@@ -112,7 +112,7 @@ void Writer::below(int id, int depth, bool with_orphans) {
 
 void Writer::cpu(int id) {
   const Device& device = topology_[id];
-  const bool first = topology_.of_kind(DeviceKind::numa).front() == id;
+  const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
   const auto [arch, vendor] = device.maker == CpuMaker::intel   ? std::pair("x86_64", "GenuineIntel")
                               : device.maker == CpuMaker::amd   ? std::pair("x86_64", "AuthenticAMD")
                               : device.maker == CpuMaker::arm   ? std::pair("arm64", "")
@@ -120,16 +120,12 @@ void Writer::cpu(int id) {
                                                                 : std::pair("x86_64", "");
   line(1, "<cpu numaid=\"{}\" affinity=\"{}\" arch=\"{}\" vendor=\"{}\" familyid=\"6\" modelid=\"{}\">", device.index,
        device.cpus.empty() ? "" : mask_of_cpus(cpus_of_list(device.cpus)), arch, vendor, device.model);
-  below(id, 2, first);
+  below(id, 2, nodes.front() == id);
   for (const int nic : topology_.nics())  // listed under every CPU: near all of them
     if (topology_[nic].anywhere && topology_[nic].parent != id) net(nic, 2);
   // A device below a package with several nodes is nearest to the first.
-  if (device.parent >= 0)
-    for (std::size_t other = 0; other < topology_.devices.size(); ++other)
-      if (topology_.devices[other].kind == DeviceKind::numa && topology_.devices[other].parent == device.parent) {
-        if (static_cast<int>(other) == id) below(device.parent, 2, false);
-        break;
-      }
+  const auto beside = std::ranges::find(nodes, device.parent, [&](int node) { return topology_[node].parent; });
+  if (device.parent >= 0 && *beside == id) below(device.parent, 2, false);
   line(1, "</cpu>");
 }
 
