@@ -13,11 +13,6 @@ namespace {
 
 constexpr int ranks_in_full = 32;
 
-bool is_ordered(const Algorithm& algorithm, const Shape& shape) {
-  const auto meaning = verify(algorithm.build(shape));
-  return meaning && meaning->rank_order;
-}
-
 /// For many ranks, an algorithm does as with fewer: with a power of two, and with a number that is none. Building the
 /// schedules of all ranks would take too long.
 bool is_member(const Algorithm& algorithm, Collective collective, int ranks) {
@@ -27,7 +22,7 @@ bool is_member(const Algorithm& algorithm, Collective collective, int ranks) {
   if (ranks > ranks_in_full)
     return is_member(algorithm, collective, ranks_in_full) && is_member(algorithm, collective, no_power);
   for (shape.root = 0; shape.root < (rooted(collective) ? ranks : 1); ++shape.root)
-    if (!is_ordered(algorithm, shape)) return false;
+    if (const auto meaning = verify(algorithm.build(shape)); !meaning || !meaning->rank_order) return false;
   return true;
 }
 

@@ -44,7 +44,7 @@ class Counting final : public StepObserver {
   bool receiver_makes(const Transfer& transfer) const;
   void forget_unread();
 
-  Distance distance(Rank peer) const;
+  std::size_t distance(Rank peer) const;
   StepWork& at(int step) { return steps_[static_cast<std::size_t>(step)]; }
   Passes& of_kind(int step, std::size_t kind) {
     return kind == distances ? at(step).local : at(step).with[kind].passes;
@@ -87,9 +87,9 @@ std::vector<StepRun> Counting::runs() {
   return runs;
 }
 
-Distance Counting::distance(Rank peer) const {
+std::size_t Counting::distance(Rank peer) const {
   const auto host = [this](Rank rank) { return hosts_[static_cast<std::size_t>(rank)]; };
-  return hosts_.empty() || host(peer) == host(rank_) ? Distance::near : Distance::apart;
+  return hosts_.empty() || host(peer) == host(rank_) ? 0 : 1;
 }
 
 void Counting::count(int step, std::span<const Transfer> transfers) {
@@ -124,7 +124,7 @@ bool Counting::receiver_makes(const Transfer& t) const {
 }
 
 void Counting::send(int step, const Transfer& t) {
-  StepWork::Exchanged& with = at(step).with[static_cast<std::size_t>(distance(t.to))];
+  StepWork::Exchanged& with = at(step).with[distance(t.to)];
   if (sent_[static_cast<std::size_t>(t.to)]++ % limits::items_max == 0) ++with.messages_out;
   ++with.blocks_out;
   Made& made = own_.at(t.src).made;
@@ -146,7 +146,7 @@ void Counting::receive(int step, const Transfer& t) {
     own_.at(t.src).made.read = true;
     return;
   }
-  const auto kind = static_cast<std::size_t>(distance(t.from));
+  const std::size_t kind = distance(t.from);
   StepWork::Exchanged& with = at(step).with[kind];
   if (got_[static_cast<std::size_t>(t.from)]++ % limits::items_max == 0) ++with.messages_in;
   ++with.blocks_in;

@@ -3,15 +3,13 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "algorithms/algorithm.h"
 
 namespace tutti {
 
-/// Of ranks that share memory with this one, and of others.
-enum class Distance : std::uint8_t { near, apart };
+/// 0: of ranks that share memory with this one; 1: of others.
 inline constexpr std::size_t distances = 2;
 
 struct StepWork {

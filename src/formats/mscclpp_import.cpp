@@ -205,24 +205,23 @@ void Import::op(const JsonAt& at, const Block& block) {
     if (reader_.number(reader_.member(group, "tbg_size"), 1, chunks_max) > 1)
       return reader_.refuse(group, "thread-block groups are not supported, only plans of whole chunks");
 
-  Instruction made = program_.instructions.back();
+  Instruction& made = program_.instructions.back();
   const int number = static_cast<int>(program_.instructions.size()) - 1;
   const JsonAt type_at = reader_.optional_member(at, "channel_type");
   const int type = type_at ? channel_type(type_at) : memory_channel;
   if (type == switch_channel) return reader_.refuse(type_at, "switch channels are not supported");
   if (kind->moves || kind->reduces) {
-    std::vector<std::vector<Cell>> sources, destinations;
+    Cells sources, destinations;
     for (const JsonAt& buffer : reader_.items(reader_.member(at, "src_buff")))
       sources.push_back(chunks(buffer, block, type));
     for (const JsonAt& buffer : reader_.items(reader_.member(at, "dst_buff")))
       destinations.push_back(chunks(buffer, block, type));
     if (reader_.failed()) return;
     if (kind->reduces)
-      reductions(at, sources, destinations, made);
+      reductions(at, sources, destinations, made.moves);
     else
-      copies(at, sources, destinations, made);
+      copies(at, sources, destinations, made.moves);
   }
-  program_.instructions.back() = made;
   if (kind->signals || kind->waits)
     for (const JsonAt& id : reader_.items(reader_.member(at, "channel_ids"))) {
       const std::vector<Channel>& known = block.channels[index(type)];
@@ -271,8 +270,7 @@ std::vector<Cell> Import::chunks(const JsonAt& at, const Block& block, int type)
 }
 
 /// Copies the first source to the first destination, the second to the second, and so on.
-void Import::copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
-                    const std::vector<std::vector<Cell>>& destinations, Instruction& made) {
+void Import::copies(const JsonAt& at, const Cells& sources, const Cells& destinations, std::vector<Move>& moves) {
   if (sources.size() != destinations.size())
     return reader_.refuse(at, fmt::format("{} sources for {} destinations", sources.size(), destinations.size()));
   for (std::size_t pair = 0; pair < sources.size(); ++pair) {
@@ -281,13 +279,12 @@ void Import::copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sour
                                             destinations[pair].size()));
     refuse_overlap(at, sources[pair], destinations[pair]);
     for (std::size_t i = 0; i < sources[pair].size(); ++i)
-      made.moves.push_back({.sources = {sources[pair][i]}, .destination = destinations[pair][i]});
+      moves.push_back({.sources = {sources[pair][i]}, .destination = destinations[pair][i]});
   }
 }
 
 /// Combines all sources into the first destination, and copies it to the others.
-void Import::reductions(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
-                        const std::vector<std::vector<Cell>>& destinations, Instruction& made) {
+void Import::reductions(const JsonAt& at, const Cells& sources, const Cells& destinations, std::vector<Move>& moves) {
   if (sources.empty() || destinations.empty()) return reader_.refuse(at, "reduces nothing, or into nothing");
   const std::size_t size = destinations[0].size();
   for (const auto* const side : {&sources, &destinations})
@@ -298,9 +295,9 @@ void Import::reductions(const JsonAt& at, const std::vector<std::vector<Cell>>& 
   for (std::size_t i = 0; i < size; ++i) {
     std::vector<Cell> operands;
     for (const std::vector<Cell>& source : sources) operands.push_back(source[i]);
-    made.moves.push_back({.sources = std::move(operands), .destination = destinations[0][i]});
+    moves.push_back({.sources = std::move(operands), .destination = destinations[0][i]});
     for (std::size_t other = 1; other < destinations.size(); ++other)
-      made.moves.push_back({.sources = {destinations[0][i]}, .destination = destinations[other][i]});
+      moves.push_back({.sources = {destinations[0][i]}, .destination = destinations[other][i]});
   }
 }
 
@@ -313,7 +310,7 @@ void Import::refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, c
 }
 
 /// All of the rank's thread blocks that name the barrier arrive before any of them continues.
-void Import::barrier(const JsonAt& at, const FilePosition& position) {
+void Import::barrier(const JsonAt& at, FilePosition position) {
   const int id = reader_.number(reader_.member(at, "barrier_id"), 0, chunks_max);
   const JsonAt count_at = reader_.member(at, "num_threadblocks");
   const int count = reader_.number(count_at, 1, channels_max);

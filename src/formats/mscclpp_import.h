@@ -57,12 +57,11 @@ class Import {
   void blocks(Rank rank);
   Block block(const JsonAt& at, const Gpu& gpu);
   void op(const JsonAt& at, const Block& block);
-  void barrier(const JsonAt& at, const FilePosition& position);
+  void barrier(const JsonAt& at, FilePosition position);
   std::vector<Cell> chunks(const JsonAt& at, const Block& block, int type);
-  void copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
-              const std::vector<std::vector<Cell>>& destinations, Instruction& made);
-  void reductions(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
-                  const std::vector<std::vector<Cell>>& destinations, Instruction& made);
+  using Cells = std::vector<std::vector<Cell>>;  // by buffer that an operation names
+  void copies(const JsonAt& at, const Cells& sources, const Cells& destinations, std::vector<Move>& moves);
+  void reductions(const JsonAt& at, const Cells& sources, const Cells& destinations, std::vector<Move>& moves);
   void refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, const std::vector<Cell>& destination);
   Result<void> match();
   Result<void> join_barriers();

@@ -43,14 +43,14 @@ bool is_outline(const Device& device) {
 
 /// The parts of a machine in which ranks sit, without buses and links.
 std::string devices_json(const Topology& machine) {
-  std::vector<int> place(machine.devices.size(), -1);
+  std::vector<int> row_of(machine.devices.size(), -1);
   std::vector<std::string> rows;
   for (std::size_t id = 0; id < machine.devices.size(); ++id) {
     const Device& device = machine.devices[id];
-    const int above = device.parent < 0 ? -1 : place[static_cast<std::size_t>(device.parent)];
-    place[id] = above;  // what is below a bridge is below what the bridge is in
+    const int above = device.parent < 0 ? -1 : row_of[static_cast<std::size_t>(device.parent)];
+    row_of[id] = above;  // what is below a bridge is below what the bridge is in
     if (!is_outline(device)) continue;
-    place[id] = static_cast<int>(rows.size());
+    row_of[id] = static_cast<int>(rows.size());
     rows.push_back(fmt::format(R"(      {{"kind": "{}", "name": {}, "index": {}, "parent": {}, "numa": {}}})",
                                topology::name(device.kind), quoted(device.name), device.index, above, device.numa));
   }
@@ -66,8 +66,8 @@ std::vector<ReportedLocation> alike_locations(const PlannedJob& planned, const T
 
 topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
   const HostMachines machines(ranks.machines);
-  const JobLocations places = job_locations(ranks.locations, ranks.hosts, machines);
-  topology::Job job{.locations = places.locations, .levels = map.levels, .order = map.order, .rings = map.rings};
+  const JobLocations located = job_locations(ranks.locations, ranks.hosts, machines);
+  topology::Job job{.locations = located.locations, .levels = map.levels, .order = map.order, .rings = map.rings};
   if (const Topology* const first = machines.of(0)) job.origin = first->origin;
   if (job.order.empty()) {
     job.order.resize(ranks.hosts.size());
@@ -82,7 +82,7 @@ topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
     if (is_new_kind) job.machines.push_back(*machine);
     if (is_new) job.hosts.push_back({.name = ranks.names[rank], .machine = kind->second});
     job.locations[rank].host = host->second;
-    const int device = places.devices[rank];
+    const int device = located.devices[rank];
     job.devices.push_back(device >= 0 ? (*machine)[device].name : std::string());
     job.nics.push_back(device >= 0 ? topology::nearest_nic(*machine, device) : get_text(ranks.locations[rank].nic));
   }

@@ -14,10 +14,10 @@ namespace tutti {
 
 topology::Job job_of(const JobRanks& ranks, const JobMap& map);
 
-/// One object: `format` (2), `origin`, `hosts` (name, machine: a place in `machines`, -1: unknown), `ranks` (host,
+/// One object: `format` (2), `origin`, `hosts` (name, machine: an index of `machines`, -1: unknown), `ranks` (host,
 /// package, numa, cache, nvlink, switch: numbers, -1: unknown; device, nic: names), `levels`, `order`, `rings` if there
-/// are any, and `machines`: of each kind of host its packages, NUMA nodes, GPUs and NICs (kind, name, index, parent: a
-/// place in this list, numa).
+/// are any, and `machines`: of each kind of host its packages, NUMA nodes, GPUs and NICs (kind, name, index, parent: an
+/// index of this list, numa).
 std::string to_json(const topology::Job& job);
 
 /// A job that does not run: `hosts` hosts that are alike, each with as many ranks. They are filled one after the other

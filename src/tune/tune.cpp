@@ -24,7 +24,7 @@ Tune::Tune(std::string folder, int library_version, Measure measure)
     : folder_(std::move(folder)), library_version_(library_version), measure_(std::move(measure)) {}
 
 Machine Tune::machine(const cpu_set_t& cpus, Log& log) {
-  if (!measure_.machine) return given_.value_or(Machine{});
+  if (!measure_.machine) return given_;
   const std::lock_guard lock(mutex_);
   const int cores = CPU_COUNT(&cpus);
   if (!known_ || cores_ != cores) known_ = make(cpus, log);

@@ -62,7 +62,7 @@ class Tune {
   bool tried_lately(const std::string& mine, Log& log) const;
   void note_try(const std::string& mine, Log& log) const;
 
-  std::optional<Machine> given_;
+  Machine given_;
   std::string folder_;
   int library_version_ = 0;
   Measure measure_;

@@ -46,58 +46,6 @@ PathKind kind_at(const Topology& topology, const Path& path, int meeting, int be
   return PathKind::sys;
 }
 
-}  // namespace
-
-std::vector<int> way_to(const Topology& topology, int device) {
-  std::vector<int> way = ancestors(topology, device);
-  std::ranges::reverse(way);
-  return way;
-}
-
-double uplink_gbps(const Topology& topology, int device) {
-  const double said = topology[device].gbps;
-  if (topology[device].kind != DeviceKind::bridge) return said;
-  double below = 0;
-  for (const Device& other : topology.devices)
-    if (other.parent == device) below = std::max(below, other.gbps);
-  constexpr double believable = 16;  // no real switch is this much slower than one of its ports
-  return said * believable < below ? below : said;
-}
-
-double cpu_gbps(const Topology& topology) {
-  for (const int id : topology.of_kind(DeviceKind::numa))
-    if (topology[id].maker != CpuMaker::unknown) return rates::cpu(topology[id].maker, topology[id].model);
-  return rates::cpu(CpuMaker::unknown, 0);
-}
-
-Path pci_path(const Topology& topology, int from, int to) {
-  if (from == to) return {PathKind::loc, rates::local, 0, {from}};
-  const std::vector<int> up = ancestors(topology, from), down = ancestors(topology, to);
-  std::size_t here = 0, there = down.size();
-  for (; here < up.size(); ++here) {
-    there = static_cast<std::size_t>(std::ranges::find(down, up[here]) - down.begin());
-    if (there < down.size()) break;
-  }
-  Path path;
-  const bool meet = here < up.size();
-  path.by.assign(up.begin(), up.begin() + static_cast<std::ptrdiff_t>(std::min(here + 1, up.size())));
-  path.by.insert(path.by.end(), down.rend() - static_cast<std::ptrdiff_t>(there), down.rend());
-  for (std::size_t at = 0; at < here; ++at) path.gbps = narrower(path.gbps, uplink_gbps(topology, up[at]));
-  for (std::size_t at = 0; at < there; ++at) path.gbps = narrower(path.gbps, uplink_gbps(topology, down[at]));
-  path.hops = static_cast<int>(path.by.size()) - 1;
-  if (meet)
-    path.kind = kind_at(topology, path, up[here], here > 0 ? up[here - 1] : -1, there > 0 ? down[there - 1] : -1);
-  else
-    path.kind = topology[from].anywhere || topology[to].anywhere ? PathKind::phb : PathKind::sys;
-  if (one_nic(topology[from], topology[to])) path.kind = PathKind::pix;
-  if (path.kind == PathKind::sys) path.gbps = narrower(path.gbps, cpu_gbps(topology));
-  const auto stated = topology.stated.find({from, to});
-  if (stated != topology.stated.end()) path.kind = stated->second;
-  return path;
-}
-
-namespace {
-
 Path nvlink_path(const Topology& topology, int from, int to) {
   const int direct = std::min(topology.direct_links(from, to), topology.direct_links(to, from));
   const int links = topology.nvlinks(from, to);
@@ -149,6 +97,54 @@ Path gpu_to_nic(const Topology& topology, int gpu, int nic) {
 }
 
 }  // namespace
+
+std::vector<int> way_to(const Topology& topology, int device) {
+  std::vector<int> way = ancestors(topology, device);
+  std::ranges::reverse(way);
+  return way;
+}
+
+double uplink_gbps(const Topology& topology, int device) {
+  const double said = topology[device].gbps;
+  if (topology[device].kind != DeviceKind::bridge) return said;
+  double below = 0;
+  for (const Device& other : topology.devices)
+    if (other.parent == device) below = std::max(below, other.gbps);
+  constexpr double believable = 16;  // no real switch is this much slower than one of its ports
+  return said * believable < below ? below : said;
+}
+
+double cpu_gbps(const Topology& topology) {
+  for (const int id : topology.of_kind(DeviceKind::numa))
+    if (topology[id].maker != CpuMaker::unknown) return rates::cpu(topology[id].maker, topology[id].model);
+  return rates::cpu(CpuMaker::unknown, 0);
+}
+
+Path pci_path(const Topology& topology, int from, int to) {
+  if (from == to) return {PathKind::loc, rates::local, 0, {from}};
+  const std::vector<int> up = ancestors(topology, from), down = ancestors(topology, to);
+  std::size_t here = 0, there = down.size();
+  for (; here < up.size(); ++here) {
+    there = static_cast<std::size_t>(std::ranges::find(down, up[here]) - down.begin());
+    if (there < down.size()) break;
+  }
+  Path path;
+  const bool meet = here < up.size();
+  path.by.assign(up.begin(), up.begin() + static_cast<std::ptrdiff_t>(std::min(here + 1, up.size())));
+  path.by.insert(path.by.end(), down.rend() - static_cast<std::ptrdiff_t>(there), down.rend());
+  for (std::size_t at = 0; at < here; ++at) path.gbps = narrower(path.gbps, uplink_gbps(topology, up[at]));
+  for (std::size_t at = 0; at < there; ++at) path.gbps = narrower(path.gbps, uplink_gbps(topology, down[at]));
+  path.hops = static_cast<int>(path.by.size()) - 1;
+  if (meet)
+    path.kind = kind_at(topology, path, up[here], here > 0 ? up[here - 1] : -1, there > 0 ? down[there - 1] : -1);
+  else
+    path.kind = topology[from].anywhere || topology[to].anywhere ? PathKind::phb : PathKind::sys;
+  if (one_nic(topology[from], topology[to])) path.kind = PathKind::pix;
+  if (path.kind == PathKind::sys) path.gbps = narrower(path.gbps, cpu_gbps(topology));
+  const auto stated = topology.stated.find({from, to});
+  if (stated != topology.stated.end()) path.kind = stated->second;
+  return path;
+}
 
 Path path(const Topology& topology, int from, int to) {
   const DeviceKind a = topology[from].kind, b = topology[to].kind;

@@ -6,6 +6,58 @@
 #include <numeric>
 
 namespace tutti::topology {
+namespace {
+
+/// The device that a GPU is a part of; empty: none. The parts of an AMD device may be functions of it.
+std::string_view whole_device(const Device& gpu) {
+  constexpr std::uint32_t amd = 0x1002;
+  const std::string_view at = gpu.bus_id;
+  if (gpu.vendor == amd) return at.substr(0, at.rfind('.'));
+  return gpu.partition.empty() ? std::string_view() : at;
+}
+
+void tree_below(const Topology& topology, const std::vector<std::vector<int>>& children, int id, int depth,
+                std::string& text) {
+  const Device& device = topology[id];
+  text += fmt::format("{:{}}{} {}", "", depth * 2, name(device.kind), device.name);
+  if (!device.bus_id.empty() && device.bus_id != device.name) text += fmt::format(" {}", device.bus_id);
+  if (!device.partition.empty()) text += fmt::format(" part {}", device.partition);
+  if (!device.cpus.empty() && device.kind == DeviceKind::numa) text += fmt::format(" cpus {}", device.cpus);
+  if (device.gbps > 0) text += fmt::format(" {:.4g} GB/s", device.gbps);
+  if (device.network_gbps > 0) text += fmt::format(", wire {:.4g} GB/s", device.network_gbps);
+  std::map<int, int> ends;
+  for (const Link& link : topology.links)
+    if (link.from == id) ends[link.to] += link.count;
+  for (const auto& [to, count] : ends) text += fmt::format(" {}x{}", topology[to].name, count);
+  text += '\n';
+  for (const int child : children[static_cast<std::size_t>(id)]) tree_below(topology, children, child, depth + 1, text);
+}
+
+/// The topology with `order[i]` as device i; devices that are not in `order` are removed.
+Topology rearranged(const Topology& from, const std::vector<int>& order) {
+  std::vector<int> new_id(from.devices.size(), -1);
+  for (std::size_t at = 0; at < order.size(); ++at) new_id[static_cast<std::size_t>(order[at])] = static_cast<int>(at);
+  const auto of = [&](int id) { return id < 0 ? -1 : new_id[static_cast<std::size_t>(id)]; };
+  Topology to{
+      .origin = from.origin, .nvlink_known = from.nvlink_known, .allowed_cpus = from.allowed_cpus, .notes = from.notes};
+  for (const int id : order) {
+    to.devices.push_back(from[id]);
+    to.devices.back().parent = of(from[id].parent);
+  }
+  for (const Link& link : from.links)
+    if (of(link.from) >= 0 && of(link.to) >= 0) {
+      to.links.push_back(link);
+      to.links.back().from = of(link.from);
+      to.links.back().to = of(link.to);
+    }
+  for (const auto& [pair, kind] : from.stated)
+    if (of(pair.first) >= 0 && of(pair.second) >= 0) to.stated[{of(pair.first), of(pair.second)}] = kind;
+  for (const auto& [pair, status] : from.p2p)
+    if (of(pair.first) >= 0 && of(pair.second) >= 0) to.p2p[{of(pair.first), of(pair.second)}] = status;
+  return to;
+}
+
+}  // namespace
 
 std::string_view name(DeviceKind kind) {
   constexpr std::string_view names[] = {"package", "numa",     "host_bridge", "bridge",
@@ -93,45 +145,12 @@ std::vector<int> Topology::parts_of(int gpu) const {
   return parts;
 }
 
-namespace {
-
-/// The device that a GPU is a part of; empty: none. The parts of an AMD device may be functions of it.
-std::string_view whole_device(const Device& gpu) {
-  constexpr std::uint32_t amd = 0x1002;
-  const std::string_view at = gpu.bus_id;
-  if (gpu.vendor == amd) return at.substr(0, at.rfind('.'));
-  return gpu.partition.empty() ? std::string_view() : at;
-}
-
-}  // namespace
-
 bool Topology::share_links(int gpu, int other) const {
   if (gpu == other || (*this)[gpu].kind != DeviceKind::gpu || (*this)[other].kind != DeviceKind::gpu) return false;
   const std::string_view device = whole_device((*this)[gpu]);
   if (device.empty() || device != whole_device((*this)[other])) return false;
   return nvlink_gbps(gpu) > 0 && nvlink_gbps(other) > 0;
 }
-
-namespace {
-
-void tree_below(const Topology& topology, const std::vector<std::vector<int>>& children, int id, int depth,
-                std::string& text) {
-  const Device& device = topology[id];
-  text += fmt::format("{:{}}{} {}", "", depth * 2, name(device.kind), device.name);
-  if (!device.bus_id.empty() && device.bus_id != device.name) text += fmt::format(" {}", device.bus_id);
-  if (!device.partition.empty()) text += fmt::format(" part {}", device.partition);
-  if (!device.cpus.empty() && device.kind == DeviceKind::numa) text += fmt::format(" cpus {}", device.cpus);
-  if (device.gbps > 0) text += fmt::format(" {:.4g} GB/s", device.gbps);
-  if (device.network_gbps > 0) text += fmt::format(", wire {:.4g} GB/s", device.network_gbps);
-  std::map<int, int> ends;
-  for (const Link& link : topology.links)
-    if (link.from == id) ends[link.to] += link.count;
-  for (const auto& [to, count] : ends) text += fmt::format(" {}x{}", topology[to].name, count);
-  text += '\n';
-  for (const int child : children[static_cast<std::size_t>(id)]) tree_below(topology, children, child, depth + 1, text);
-}
-
-}  // namespace
 
 std::string tree_text(const Topology& topology) {
   std::vector<std::vector<int>> children(topology.devices.size());
@@ -143,34 +162,6 @@ std::string tree_text(const Topology& topology) {
     if (topology.devices[id].parent < 0) tree_below(topology, children, static_cast<int>(id), 0, text);
   return text;
 }
-
-namespace {
-
-/// The topology with device `order[i]` at place i; devices that are not in `order` are removed.
-Topology rearranged(const Topology& from, const std::vector<int>& order) {
-  std::vector<int> place(from.devices.size(), -1);
-  for (std::size_t at = 0; at < order.size(); ++at) place[static_cast<std::size_t>(order[at])] = static_cast<int>(at);
-  const auto of = [&](int id) { return id < 0 ? -1 : place[static_cast<std::size_t>(id)]; };
-  Topology to{
-      .origin = from.origin, .nvlink_known = from.nvlink_known, .allowed_cpus = from.allowed_cpus, .notes = from.notes};
-  for (const int id : order) {
-    to.devices.push_back(from[id]);
-    to.devices.back().parent = of(from[id].parent);
-  }
-  for (const Link& link : from.links)
-    if (of(link.from) >= 0 && of(link.to) >= 0) {
-      to.links.push_back(link);
-      to.links.back().from = of(link.from);
-      to.links.back().to = of(link.to);
-    }
-  for (const auto& [pair, kind] : from.stated)
-    if (of(pair.first) >= 0 && of(pair.second) >= 0) to.stated[{of(pair.first), of(pair.second)}] = kind;
-  for (const auto& [pair, status] : from.p2p)
-    if (of(pair.first) >= 0 && of(pair.second) >= 0) to.p2p[{of(pair.first), of(pair.second)}] = status;
-  return to;
-}
-
-}  // namespace
 
 Topology subset(const Topology& topology, const std::vector<bool>& keep) {
   std::vector<int> order;

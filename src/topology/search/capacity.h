@@ -16,7 +16,7 @@ struct Capacity {
   int size() const { return static_cast<int>(links.size()); }
 };
 
-/// Direct links by place in topology.gpus(), as many as exist in both directions. The switches of each
+/// Direct links by index of topology.gpus(), as many as exist in both directions. The switches of each
 /// fabric are one node after the GPUs.
 Capacity capacity_of(const Topology& topology);
 

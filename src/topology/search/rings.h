@@ -10,7 +10,7 @@ namespace tutti::topology {
 /// Rings through all GPUs, each with one link's rate divided by `share`.
 struct Rings {
   int share = 1;
-  std::vector<std::vector<int>> orders;                                       ///< places in topology.gpus()
+  std::vector<std::vector<int>> orders;                                       ///< indexes of topology.gpus()
   double rate() const { return static_cast<double>(orders.size()) / share; }  ///< in links
 };
 

@@ -83,7 +83,7 @@ Result<HwlocLibrary> HwlocLibrary::load() {
 
 Result<Topology> hwloc_cpus() {
   TUTTI_TRY(can_ask_for_cpus());
-  // Includes CPUs that this process may not use, so that GPUs near them keep their place.
+  // Includes CPUs that this process may not use, so that GPUs near them stay there.
   const HeldStdio held;
   const auto hwloc = HwlocLibrary::load();
   if (!hwloc) return Error(hwloc.error());

@@ -16,7 +16,8 @@
 namespace tutti::topology {
 namespace {
 
-bool is_place(DeviceKind kind) {
+/// What has CPUs.
+bool is_home(DeviceKind kind) {
   return kind == DeviceKind::package || kind == DeviceKind::numa;
 }
 
@@ -38,16 +39,16 @@ class Writer {
     std::vector<int> cpus = {}, nodes = {};
   };
   void share_cpus();
-  Sets sets_of(int place) const;
+  Sets sets_of(int home) const;
   std::string sets(const Sets& sets);
-  void place(int id, int depth);
+  void home(int id, int depth);
   void node(int id, int depth);
-  void devices_of(int place, int depth);
+  void devices_of(int home, int depth);
   void device(int id, int depth);
   void leaf(int id, int depth);
   void distances(LinkKind kind, std::string_view called, long long mbps_each);
   void about();
-  std::vector<int> children(int id, bool places) const;
+  std::vector<int> children(int id, bool homes) const;
   std::string bus_id(int id) const {
     // Everything needs an address: a device without one gets one in a domain that no machine has.
     return topology_[id].bus_id.empty() ? fmt::format("ffff:{:02x}:{:02x}.0", id >> 5 & 255, id & 31)
@@ -73,33 +74,33 @@ class Writer {
   std::string text_;
 };
 
-std::vector<int> Writer::children(int id, bool places) const {
+std::vector<int> Writer::children(int id, bool homes) const {
   std::vector<int> found;
   for (std::size_t child = 0; child < topology_.devices.size(); ++child)
-    if (topology_.devices[child].parent == id && is_place(topology_.devices[child].kind) == places &&
+    if (topology_.devices[child].parent == id && is_home(topology_.devices[child].kind) == homes &&
         topology_.parts_of(static_cast<int>(child)).front() == static_cast<int>(child))
       found.push_back(static_cast<int>(child));
-  // hwloc requires places in the order of their CPUs.
-  if (places && !own_.empty())
-    std::ranges::stable_sort(found, {}, [&](int place) {
-      const Sets sets = sets_of(place);
+  // hwloc requires them in the order of their CPUs.
+  if (homes && !own_.empty())
+    std::ranges::stable_sort(found, {}, [&](int home) {
+      const Sets sets = sets_of(home);
       return sets.cpus.empty() ? 0 : sets.cpus.front();
     });
   return found;
 }
 
-/// hwloc allows each CPU in one place only, and requires at least one in each.
+/// hwloc allows each CPU in one node or package only, and requires at least one in each.
 void Writer::share_cpus() {
   std::set<int> taken, nodes;
   for (const Device& device : topology_.devices)
-    if (is_place(device.kind))
+    if (is_home(device.kind))
       for (const int cpu : cpus_of_list(device.cpus)) taken.insert(cpu);
   int next = taken.empty() ? 0 : *taken.rbegin() + 1, next_node = 0;
   std::set<int> given;
   for (std::size_t at = 0; at < topology_.devices.size(); ++at) {
     const Device& device = topology_.devices[at];
     const int id = static_cast<int>(at);
-    if (!is_place(device.kind) || !children(id, true).empty()) continue;
+    if (!is_home(device.kind) || !children(id, true).empty()) continue;
     Sets sets;
     for (const int cpu : cpus_of_list(device.cpus))
       if (given.insert(cpu).second) sets.cpus.push_back(cpu);
@@ -111,13 +112,13 @@ void Writer::share_cpus() {
   }
 }
 
-Writer::Sets Writer::sets_of(int place) const {
-  if (const auto at = own_.find(place); at != own_.end()) return at->second;
+Writer::Sets Writer::sets_of(int home) const {
+  if (const auto at = own_.find(home); at != own_.end()) return at->second;
   Sets all;
   for (const auto& [id, sets] : own_) {
     int up = id;
-    while (up >= 0 && up != place) up = topology_[up].parent;
-    if (up != place) continue;
+    while (up >= 0 && up != home) up = topology_[up].parent;
+    if (up != home) continue;
     all.cpus.insert(all.cpus.end(), sets.cpus.begin(), sets.cpus.end());
     all.nodes.insert(all.nodes.end(), sets.nodes.begin(), sets.nodes.end());
   }
@@ -139,7 +140,7 @@ void Writer::node(int id, int depth) {
 }
 
 /// Writes a package or NUMA node with everything inside it.
-void Writer::place(int id, int depth) {
+void Writer::home(int id, int depth) {
   const Device& device = topology_[id];
   const std::vector<int> inside = children(id, true);
   if (device.kind == DeviceKind::package) {
@@ -150,7 +151,7 @@ void Writer::place(int id, int depth) {
   if (inside.empty()) node(id, depth + 1);
   for (const int child : inside) {
     if (inside.size() > 1) {
-      place(child, depth + 1);
+      home(child, depth + 1);
     } else {
       node(child, depth + 1);
       devices_of(child, depth + 1);
@@ -160,8 +161,8 @@ void Writer::place(int id, int depth) {
   close(depth);
 }
 
-/// Writes host bridges, and one more for devices directly below the place.
-void Writer::devices_of(int place, int depth) {
+/// Writes host bridges, and one more for devices directly below it.
+void Writer::devices_of(int home, int depth) {
   const auto root = [&](const std::vector<int>& inside) {
     line(depth, "<object type=\"Bridge\" gp_index=\"{}\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]\">",
          ++gp_);
@@ -169,7 +170,7 @@ void Writer::devices_of(int place, int depth) {
     close(depth);
   };
   std::vector<int> others;
-  for (const int id : children(place, false)) {
+  for (const int id : children(home, false)) {
     if (topology_[id].kind == DeviceKind::host_bridge)
       root(children(id, false));
     else
@@ -300,7 +301,7 @@ std::string Writer::write() {
     line(2, "<object type=\"NUMANode\" os_index=\"0\" {} local_memory=\"0\"/>", sets(all));
     line(2, "<object type=\"PU\" os_index=\"0\" {}/>", sets(all));
   }
-  for (const int id : children(-1, true)) place(id, 2);
+  for (const int id : children(-1, true)) home(id, 2);
   devices_of(-1, 2);
   close(1);
   distances(LinkKind::nvlink, "NVLinkBandwidth", 25000);

@@ -25,7 +25,7 @@ class Reader {
   Result<Topology> read();
 
  private:
-  /// What is known about the objects above a place in the tree.
+  /// What is known about the objects above an object.
   struct Ancestors {
     int package = -1;
     int numa = -1;
@@ -33,18 +33,18 @@ class Reader {
     std::vector<int> bridges = {};  // PCI bridges above, the nearest last; the first is the host bridge
     int function = -1;              // the PCI function around it
   };
-  void object(const pugi::xml_node& node, Ancestors place);
-  void beside(const pugi::xml_node& node, Ancestors& place);
-  void numa(const pugi::xml_node& node, Ancestors& place);
-  void bridge(const pugi::xml_node& node, Ancestors& place);
-  void function(const pugi::xml_node& node, Ancestors& place);
+  void object(const pugi::xml_node& node, Ancestors around);
+  void beside(const pugi::xml_node& node, Ancestors& around);
+  void numa(const pugi::xml_node& node, Ancestors& around);
+  void bridge(const pugi::xml_node& node, Ancestors& around);
+  void function(const pugi::xml_node& node, Ancestors& around);
   int os_type(const pugi::xml_node& node);
-  int system_device(const pugi::xml_node& node, const Ancestors& place);
+  int system_device(const pugi::xml_node& node, const Ancestors& around);
   int part(int function, int number);
   void distances(const pugi::xml_node& node);
   void connect(const std::vector<int>& ends, const std::vector<long long>& values, LinkKind kind);
   int links_in(int from, int to, long long mbps, LinkKind kind, double& gbps) const;
-  int at(const Ancestors& place) const { return place.numa >= 0 ? place.numa : place.package; }
+  int at(const Ancestors& around) const { return around.numa >= 0 ? around.numa : around.package; }
   bool full(const pugi::xml_node& node);
   void about(const pugi::xml_node& node);
   void drop_useless();
@@ -136,37 +136,37 @@ void Reader::about(const pugi::xml_node& node) {
   }
 }
 
-void Reader::object(const pugi::xml_node& node, Ancestors place) {
+void Reader::object(const pugi::xml_node& node, Ancestors around) {
   if (xml_.failed() || full(node)) return;
-  if (++place.depth > depth_max) return xml_.refuse(node, fmt::format("objects are more than {} deep", depth_max));
+  if (++around.depth > depth_max) return xml_.refuse(node, fmt::format("objects are more than {} deep", depth_max));
   const std::string_view type = node.attribute("type").value();
   about(node);
   if (type == "Package" || type == "Socket") {
     const int number = xml_.number_or(0, node, "os_index", -1, 1 << 30);
-    place.package = topology_.add({.kind = DeviceKind::package,
-                                   .name = fmt::format("CPU{}", number),
-                                   .index = number,
-                                   .cpus = cpu_list_of_mask(node.attribute("cpuset").value()),
-                                   .source = "hwloc"});
+    around.package = topology_.add({.kind = DeviceKind::package,
+                                    .name = fmt::format("CPU{}", number),
+                                    .index = number,
+                                    .cpus = cpu_list_of_mask(node.attribute("cpuset").value()),
+                                    .source = "hwloc"});
   }
   // hwloc 1: a NUMA node is above the objects near it. hwloc 2: it is beside them, with nothing inside.
-  if (type == "NUMANode") numa(node, place);
-  beside(node, place);
-  if (type == "Bridge") bridge(node, place);
-  if (type == "PCIDev") function(node, place);
-  if (type == "OSDev") place.function = system_device(node, place);
+  if (type == "NUMANode") numa(node, around);
+  beside(node, around);
+  if (type == "Bridge") bridge(node, around);
+  if (type == "PCIDev") function(node, around);
+  if (type == "OSDev") around.function = system_device(node, around);
   if (const auto gp = xml_.number(node, "gp_index", 0, 1ll << 60))
-    by_gp_[*gp] = place.function >= 0 ? place.function : place.package;
+    by_gp_[*gp] = around.function >= 0 ? around.function : around.package;
   for (const pugi::xml_node& child : elements(node)) {
-    if (std::string_view(child.name()) == "object" && !is_beside(child)) object(child, place);
+    if (std::string_view(child.name()) == "object" && !is_beside(child)) object(child, around);
   }
 }
 
-/// The memory beside the objects in `node`; several at one place are kinds of memory, of which one is the place.
-void Reader::beside(const pugi::xml_node& node, Ancestors& place) {
-  const int above = place.numa;
+/// The memory beside the objects in `node`; several side by side are kinds of memory, of which one counts.
+void Reader::beside(const pugi::xml_node& node, Ancestors& around) {
+  const int above = around.numa;
   for (const pugi::xml_node& child : elements(node)) {
-    Ancestors found = place;
+    Ancestors found = around;
     found.numa = above;
     if (std::string_view(child.name()) != "object" || !is_beside(child)) continue;
     if (is_memory(child))
@@ -175,31 +175,31 @@ void Reader::beside(const pugi::xml_node& node, Ancestors& place) {
       return xml_.refuse(child, fmt::format("objects are more than {} deep", depth_max));
     else
       beside(child, found);
-    if (found.numa != above && (place.numa == above || nodes_.nearer(topology_, found.numa, place.numa)))
-      place.numa = found.numa;
+    if (found.numa != above && (around.numa == above || nodes_.nearer(topology_, found.numa, around.numa)))
+      around.numa = found.numa;
   }
 }
 
-void Reader::numa(const pugi::xml_node& node, Ancestors& place) {
+void Reader::numa(const pugi::xml_node& node, Ancestors& around) {
   const int number = xml_.number_or(0, node, "os_index", -1, 1 << 30);
   const std::string cpus = cpu_list_of_mask(node.attribute("cpuset").value());
   if (cpus.empty() || full(node)) return;  // memory of a GPU, or far memory: no device is near it
-  place.numa = topology_.add({.kind = DeviceKind::numa,
-                              .name = fmt::format("NUMA{}", number),
-                              .parent = place.package,
-                              .index = number,
-                              .numa = number,
-                              .cpus = cpus,
-                              .source = "hwloc"});
-  nodes_.add(topology_, place.numa, is_special(node));
+  around.numa = topology_.add({.kind = DeviceKind::numa,
+                               .name = fmt::format("NUMA{}", number),
+                               .parent = around.package,
+                               .index = number,
+                               .numa = number,
+                               .cpus = cpus,
+                               .source = "hwloc"});
+  nodes_.add(topology_, around.numa, is_special(node));
 }
 
-void Reader::bridge(const pugi::xml_node& node, Ancestors& place) {
+void Reader::bridge(const pugi::xml_node& node, Ancestors& around) {
   const bool host = std::string_view(node.attribute("bridge_type").value()).starts_with("0-");
   Device device{.kind = host ? DeviceKind::host_bridge : DeviceKind::bridge, .source = "hwloc"};
   if (host) {
-    place.bridges.clear();
-    device.parent = at(place);
+    around.bridges.clear();
+    device.parent = at(around);
     device.name = fmt::format("root {}", xml_.text(node, "bridge_pci"));
   } else {
     const auto bus_id = bus_id_of(xml_.text(node, "pci_busid"));
@@ -208,12 +208,12 @@ void Reader::bridge(const pugi::xml_node& node, Ancestors& place) {
     set_type(device, node.attribute("pci_type").value());
     device.kind = DeviceKind::bridge;
     device.gbps = pci_data_gbps(node);
-    device.parent = place.bridges.empty() ? at(place) : place.bridges.back();
+    device.parent = around.bridges.empty() ? at(around) : around.bridges.back();
   }
-  place.bridges.push_back(topology_.add(device));
+  around.bridges.push_back(topology_.add(device));
 }
 
-void Reader::function(const pugi::xml_node& node, Ancestors& place) {
+void Reader::function(const pugi::xml_node& node, Ancestors& around) {
   const std::string spelled = xml_.text(node, "pci_busid");
   const auto bus_id = bus_id_of(spelled);
   if (!bus_id) return xml_.refuse(node, fmt::format("pci_busid \"{}\" is not a PCI address", spelled.substr(0, 40)));
@@ -221,8 +221,8 @@ void Reader::function(const pugi::xml_node& node, Ancestors& place) {
   set_type(device, node.attribute("pci_type").value());
   if (device.kind != DeviceKind::gpu) device.name = *bus_id;
   device.gbps = pci_data_gbps(node);
-  device.parent = place.bridges.empty() ? at(place) : place.bridges.back();
-  place.function = topology_.add(device);
+  device.parent = around.bridges.empty() ? at(around) : around.bridges.back();
+  around.function = topology_.add(device);
 }
 
 /// The number at the end of "nvml12" if the rest is `word`; otherwise -1.
@@ -252,16 +252,16 @@ int Reader::os_type(const pugi::xml_node& node) {
 }
 
 /// The device that it belongs to: the function, or a part of it.
-int Reader::system_device(const pugi::xml_node& node, const Ancestors& place) {
-  if (place.function < 0) return -1;
-  Device& device = topology_[place.function];
+int Reader::system_device(const pugi::xml_node& node, const Ancestors& around) {
+  if (around.function < 0) return -1;
+  Device& device = topology_[around.function];
   const std::string called = xml_.text(node, "name");
   const int type = os_type(node);
   const bool network = type == 2 || type == 3;  // independent of its name
   for (const std::string_view word : {"nvml", "rsmi"})
     if (const int number = network ? -1 : number_behind(called, word); number >= 0) {
       if (device.index >= 0 && device.index != number)
-        return full(node) ? place.function : part(place.function, number);
+        return full(node) ? around.function : part(around.function, number);
       device.kind = DeviceKind::gpu;
       device.index = number;
       device.name.clear();
@@ -272,7 +272,7 @@ int Reader::system_device(const pugi::xml_node& node, const Ancestors& place) {
     device.kind = DeviceKind::nic;
     if (first || type == 3) device.name = called;
   }
-  return place.function;
+  return around.function;
 }
 
 void Reader::distances(const pugi::xml_node& node) {

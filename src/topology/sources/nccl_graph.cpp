@@ -10,7 +10,7 @@
 namespace tutti::topology {
 namespace {
 
-constexpr int channels_max = 4096, places_max = 4096;
+constexpr int channels_max = 4096, channel_devices_max = 4096;
 
 double gbps(Xml& xml, const pugi::xml_node& node, const char* name) {
   const std::string text = xml.text(node, name);
@@ -23,20 +23,20 @@ double gbps(Xml& xml, const pugi::xml_node& node, const char* name) {
 
 GraphChannel channel(Xml& xml, const pugi::xml_node& node) {
   GraphChannel read;
-  for (const pugi::xml_node& place : elements(node)) {
-    if (static_cast<int>(read.gpus.size()) > places_max) {
-      xml.refuse(place, fmt::format("a channel of more than {} devices", places_max));
+  for (const pugi::xml_node& device : elements(node)) {
+    if (static_cast<int>(read.gpus.size()) > channel_devices_max) {
+      xml.refuse(device, fmt::format("a channel of more than {} devices", channel_devices_max));
       return read;
     }
     // Numbers here are hexadecimal if they begin with 0x.
-    const std::string text = xml.text(place, "dev");
+    const std::string text = xml.text(device, "dev");
     const bool hex = text.starts_with("0x");
     int dev = -1;
     const char* const first = text.data() + (hex ? 2 : 0);
     const auto [end, code] = std::from_chars(first, text.data() + text.size(), dev, hex ? 16 : 10);
     if (code != std::errc() || end != text.data() + text.size() || dev < 0)
-      xml.refuse(place, fmt::format("<{}>: dev \"{}\" is not a number", place.name(), text.substr(0, 40)));
-    const std::string_view what = place.name();
+      xml.refuse(device, fmt::format("<{}>: dev \"{}\" is not a number", device.name(), text.substr(0, 40)));
+    const std::string_view what = device.name();
     if (what == "gpu") read.gpus.push_back(dev);
     if (what == "net") (read.gpus.empty() ? read.net_in : read.net_out) = dev;
   }

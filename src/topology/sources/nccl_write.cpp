@@ -97,7 +97,7 @@ void Writer::function(int id, int depth) {
   line(depth, "</pci>");
 }
 
-/// The schema has no host bridges: devices below them are placed below the CPU.
+/// The schema has no host bridges: devices below them are written below the CPU.
 void Writer::below(int id, int depth, bool with_orphans) {
   for (std::size_t child = 0; child < topology_.devices.size(); ++child) {
     const Device& device = topology_.devices[child];

@@ -36,7 +36,7 @@ class Source {
     int id;
   };
   void device(unsigned number);
-  void place(const Gpu& gpu);
+  void attach(const Gpu& gpu);
   void links(const Gpu& gpu);
   bool active(const Gpu& gpu, unsigned link);
   int remote(const Gpu& gpu, unsigned link, bool& to_cpu);
@@ -96,7 +96,7 @@ void Source::device(unsigned number) {
 
 /// For GPUs that /sys does not show (virtual machines, containers): the node with the nearest CPUs, and the rate of its
 /// link.
-void Source::place(const Gpu& gpu) {
+void Source::attach(const Gpu& gpu) {
   Device& device = topology_[gpu.id];
   unsigned generation = 0, width = 0;
   if (device.gbps <= 0 && ask(nvml_.pcie_generation, gpu.handle, &generation) == nvml::success &&
@@ -316,7 +316,7 @@ void Source::read() {
   if (counted != nvml::success)
     note(fmt::format("NVML cannot count GPUs ({}): NVLinks are not known", nvml::text_of(counted)));
   for (unsigned number = 0; number < std::min(count, gpus_max); ++number) device(number);
-  for (const Gpu& gpu : gpus_) place(gpu);
+  for (const Gpu& gpu : gpus_) attach(gpu);
   for (const Gpu& gpu : gpus_) links(gpu);
   for (const Gpu& gpu : gpus_) chip_links(gpu);
   for (const Gpu& gpu : gpus_) fabric(gpu);

@@ -205,8 +205,8 @@ int Walker::parent_of(const std::string& real, int numa) {
                                 .parent = home(numa),
                                 .source = "sysfs"});
   int parent = at->second;
-  for (std::size_t place = above.size() / 2; place-- > 0;) {
-    const auto& [where, bus_id] = above[2 * place + 1];
+  for (std::size_t nth = above.size() / 2; nth-- > 0;) {
+    const auto& [where, bus_id] = above[2 * nth + 1];
     parent = bridge(where, bus_id, parent);
   }
   return parent;
