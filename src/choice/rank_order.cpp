@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "choice/setting.h"
 #include "plan/verify.h"
 
@@ -40,13 +41,13 @@ std::span<const Algorithm* const> RankOrder::members(Collective collective) {
 
 std::string RankOrder::filter(Collective collective, Access access, std::string_view forced) {
   const AlgorithmFilter wanted(forced, collective);
-  std::string all, allowed;
+  std::vector<std::string_view> all, allowed;
   for (const Algorithm* member : members(collective)) {
     if (!serves(*member, {.collective = collective, .ranks = ranks_}, access)) continue;
-    for (std::string* names : {&all, wanted.allows(*member) ? &allowed : nullptr})
-      if (names != nullptr) *names += (names->empty() ? "" : ",") + member->name;
+    all.push_back(member->name);
+    if (wanted.allows(*member)) allowed.push_back(member->name);
   }
-  return allowed.empty() ? all : allowed;
+  return joined(allowed.empty() ? all : allowed, ",");
 }
 
 Result<void> RankOrder::check(std::string_view forced) {

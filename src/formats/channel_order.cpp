@@ -136,7 +136,7 @@ class RaceFinder {
 
   Result<void> read(int i, Cell cell, const Clock& clock) {
     Accesses& accesses = accesses_[index(cell)];
-    if (accesses.write >= 0 && !ordered(accesses.write, clock)) return race(i, "reads", accesses.write, "writes", cell);
+    if (!ordered(accesses.write, clock)) return race(i, "reads", accesses.write, "writes", cell);
     const int channel = program_.instructions[index(i)].channel;
     const auto same_channel = [&](int other) { return program_.instructions[index(other)].channel == channel; };
     work_ += static_cast<long>(accesses.reads.size());
@@ -147,8 +147,7 @@ class RaceFinder {
 
   Result<void> write(int i, Cell cell, const Clock& clock) {
     Accesses& accesses = accesses_[index(cell)];
-    if (accesses.write >= 0 && !ordered(accesses.write, clock))
-      return race(i, "writes", accesses.write, "writes", cell);
+    if (!ordered(accesses.write, clock)) return race(i, "writes", accesses.write, "writes", cell);
     for (const int other : accesses.reads)
       if (!ordered(other, clock)) return race(i, "writes", other, "reads", cell);
     accesses = {.write = i};
@@ -167,7 +166,7 @@ class RaceFinder {
       const Clock& clock = ranks[index(program_.memory.rank(cell))];
       const Accesses& accesses = accesses_[index(cell)];
       if (!is_users) continue;
-      if (accesses.write >= 0 && !ordered(accesses.write, clock)) return too_late(accesses.write, "writes", cell);
+      if (!ordered(accesses.write, clock)) return too_late(accesses.write, "writes", cell);
       for (const int reader : accesses.reads)
         if (!ordered(reader, clock)) return too_late(reader, "reads", cell);
     }
@@ -179,8 +178,9 @@ class RaceFinder {
                                                      does, program_.memory.rank(cell)));
   }
 
+  /// Also if there is no earlier one.
   bool ordered(int earlier, const Clock& clock) const {
-    return clock.covers(program_.instructions[index(earlier)].channel, earlier);
+    return earlier < 0 || clock.covers(program_.instructions[index(earlier)].channel, earlier);
   }
 
   Error race(int i, std::string_view does, int other, std::string_view other_does, Cell cell) const {

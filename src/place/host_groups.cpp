@@ -45,8 +45,7 @@ HostGroups groups_of(std::span<const std::string_view> names) {
 Result<HostGroups> host_groups(std::string_view setting) {
   if (setting.empty()) return HostGroups{};
   const auto names = parts_of(setting, '/', setting.size() + 1);
-  const auto is_empty = [](std::string_view name) { return name.empty(); };
-  if (names.size() > host_groups_max || std::ranges::any_of(names, is_empty))
+  if (names.size() > host_groups_max || std::ranges::find(names, std::string_view()) != names.end())
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("TUTTI_TOPO_GROUPS={}: expected up to {} names with / between them, the outermost "
                                      "first, such as pod2/rack7",

@@ -16,8 +16,6 @@ namespace tutti {
 
 namespace {
 
-constexpr int ring_pattern = 4;  // as NCCL numbers them
-
 /// Of TUTTI_GRAPH_FILE: the channels of the first ring in the file, each once: which of a host's ranks, counted from 0,
 /// follow each other. NCCL names GPUs; the n-th rank of a host counts as its GPU n. Errors: system (cannot be read),
 /// invalid_argument (no such file, no ring, a channel that does not name every number from 0 on once, channels of
@@ -25,28 +23,22 @@ constexpr int ring_pattern = 4;  // as NCCL numbers them
 Result<std::vector<std::vector<int>>> read_rings(const std::string& path) {
   auto text = TUTTI_TRY(read_file(path));
   auto graphs = TUTTI_TRY(topology::read_graphs(text));
-  const auto graph = std::ranges::find(graphs, ring_pattern, &topology::Graph::pattern);
+  const auto graph = std::ranges::find(graphs, topology::ring_pattern, &topology::Graph::pattern);
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_argument, .what = std::move(what)}; };
   if (graph == graphs.end() || graph->channels.empty()) return refused("it has no ring (a <graph> of pattern 4)");
-  const std::size_t gpus = graph->channels[0].gpus.size();
+  const std::size_t gpus = graph->channels[0].size();
   std::vector<std::vector<int>> rings;
   for (std::size_t at = 0; at < graph->channels.size(); ++at) {
-    std::vector<int> sorted = graph->channels[at].gpus;
+    const std::vector<int>& ring = graph->channels[at];
+    std::vector<int> sorted = ring;
     std::ranges::sort(sorted);
     for (std::size_t i = 0; i < gpus; ++i)
       if (sorted.size() != gpus || sorted[i] != static_cast<int>(i))
         return refused(fmt::format("channel {} of its ring does not name each of {} GPUs, from 0 on, once", at, gpus));
     // NCCL writes channels twice that have twice the links.
-    if (std::ranges::find(rings, graph->channels[at].gpus) == rings.end()) rings.push_back(graph->channels[at].gpus);
+    if (std::ranges::find(rings, ring) == rings.end()) rings.push_back(ring);
   }
   return rings;
-}
-
-/// Errors: system.
-Result<void> write_rings(const std::string& path, const std::vector<std::vector<int>>& rings) {
-  topology::Graph graph{.pattern = ring_pattern, .same_channels = true, .intra_kind = "SYS", .inter_kind = "SYS"};
-  for (const auto& ring : rings) graph.channels.push_back({.gpus = ring});
-  return write_file(path, topology::write_graphs({&graph, 1}));
 }
 
 }  // namespace
@@ -94,7 +86,7 @@ Result<JobMap> Locator::map(const JobRanks& ranks) const {
     if (!taken) return std::move(taken).error().during(fmt::format("use TUTTI_GRAPH_FILE={}", files_.ring));
   }
   if (!files_.ring_dump.empty())
-    if (auto written = write_rings(files_.ring_dump, rings_of_first_host(map, hosts)); !written)
+    if (auto written = write_file(files_.ring_dump, topology::write_rings(rings_of_first_host(map, hosts))); !written)
       return std::move(written).error().during("write TUTTI_GRAPH_DUMP_FILE");
   if (ranks.by_number) {
     map.order.clear();

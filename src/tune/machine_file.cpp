@@ -179,10 +179,8 @@ Result<Machine> read_machine_file(const std::string& path) {
   auto text = read_file(path, machine_file_bytes_max);
   if (!text) return std::move(text).error().during("read TUTTI_MACHINE_FILE");
   auto parsed = parse(*text);
-  if (parsed) return parsed->kept.machine;
-  Error error = std::move(parsed).error();
-  error.what = fmt::format("TUTTI_MACHINE_FILE={}: {}", path, error.what);
-  return error;
+  if (!parsed) return damaged(fmt::format("TUTTI_MACHINE_FILE={}: {}", path, parsed.error().what));
+  return parsed->kept.machine;
 }
 
 }  // namespace tutti

@@ -71,16 +71,12 @@ RankLocation location_at(int host, const Topology& topology, int device) {
 
 std::string nearest_nic(const Topology& topology, int device) {
   if (device < 0) return {};
-  int nearest = -1;
-  Path way;
-  for (const int nic : topology.nics()) {
-    Path there = pci_path(topology, device, nic);
-    const bool nearer = nearest < 0 || there.kind < way.kind || (there.kind == way.kind && there.gbps > way.gbps);
-    if (!nearer) continue;
-    nearest = nic;
-    way = std::move(there);
-  }
-  return nearest < 0 ? std::string() : topology[nearest].name;
+  const std::vector<int> nics = topology.nics();
+  const auto nearest = std::ranges::min_element(nics, {}, [&](int nic) {
+    const Path way = pci_path(topology, device, nic);
+    return std::pair(way.kind, -way.gbps);
+  });
+  return nearest == nics.end() ? std::string() : topology[*nearest].name;
 }
 
 std::vector<int> grouped(std::span<const RankLocation> locations, std::size_t parts) {

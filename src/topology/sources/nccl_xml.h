@@ -18,23 +18,16 @@ Result<Topology> read_nccl(std::string_view text);
 /// In NCCL's schema, for NCCL_TOPO_FILE.
 std::string write_nccl(const Topology& topology);
 
-struct GraphChannel {
-  std::vector<int> gpus;  ///< in the order of the channel
-  int net_in = -1, net_out = -1;
-  bool operator==(const GraphChannel&) const = default;
-};
-/// One <graph> of a graph file.
+/// One <graph> of a graph file, as far as it is used.
 struct Graph {
-  int id = 0, pattern = 0;  ///< 4 ring; 1 balanced, 2 split, 3 plain tree; 5 NVLS; 6 collnet direct
-  int cross_nic = 0;
-  bool same_channels = false;
-  double intra_gbps = 0, inter_gbps = 0;  ///< of one channel
-  std::string intra_kind, inter_kind;     ///< "NVL"
-  std::vector<GraphChannel> channels;
+  int pattern = 0;  ///< ring_pattern; 1 balanced, 2 split, 3 plain tree; 5 NVLS; 6 collnet direct
+  std::vector<std::vector<int>> channels;  ///< of each its GPUs, in order
 };
+inline constexpr int ring_pattern = 4;
 
 /// Errors: invalid_argument with the line.
 Result<std::vector<Graph>> read_graphs(std::string_view text);
-std::string write_graphs(std::span<const Graph> graphs);
+/// A file with one graph, of these rings.
+std::string write_rings(std::span<const std::vector<int>> rings);
 
 }  // namespace tutti::topology
