@@ -11,6 +11,7 @@
 #include "exec/reduce.h"
 #include "transport/segment.h"
 #include "tune/sampler.h"
+#include "tune/workers.h"
 
 namespace tutti {
 namespace {
@@ -167,12 +168,12 @@ std::optional<MeasuredNumbers> measure(const cpu_set_t& cpus) {
 }
 
 std::optional<double> measure_hop(const cpu_set_t& cpus) {
-  Sampler sampler(cpus, {nullptr, nullptr}, 0, real_system().now_ns() + hop_budget_ns);
-  if (sampler.members() < 2) return std::nullopt;
+  Workers workers(cpus, real_system().now_ns() + hop_budget_ns);
+  if (workers.members() < 2) return std::nullopt;
   constexpr int samples = 5, rounds = 100;
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < samples && !sampler.late(); ++i)
-    if (const auto sample = sampler.hop(rounds); sample.undisturbed) best = std::min(best, sample.seconds);
+  for (int i = 0; i < samples && !workers.late(); ++i)
+    if (const auto sample = workers.hop(rounds); sample.undisturbed) best = std::min(best, sample.seconds);
   return std::isfinite(best) ? std::optional(1e6 * best) : std::nullopt;
 }
 

@@ -27,18 +27,20 @@ constexpr std::size_t piece_bytes = 64 << 10, whole_bytes = 512 << 10;
 /// Two ends of a connection, non-blocking.
 using Ends = std::array<UniqueFd, 2>;
 
+UniqueFd tcp_socket() {
+  return UniqueFd(above_stdio([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
+}
+
 std::optional<Ends> connect_over_loopback() {
   sockaddr_in at{.sin_family = AF_INET};
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof at;
   auto* const address = reinterpret_cast<sockaddr*>(&at);
-  const UniqueFd listener(
-      above_stdio([&] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
+  const UniqueFd listener = tcp_socket();
   if (!listener || ::bind(listener.get(), address, size) != 0 || ::listen(listener.get(), 1) != 0 ||
       ::getsockname(listener.get(), address, &size) != 0)
     return {};
-  Ends ends{UniqueFd(above_stdio([&] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); })),
-            UniqueFd()};
+  Ends ends{tcp_socket(), UniqueFd()};
   if (!ends[0]) return {};
   // The listener's queue takes the connection before anybody accepts it; not where loopback is filtered.
   constexpr int patience_ms = 100;

@@ -44,8 +44,6 @@ class Sampler {
   bool disturbed() const { return disturbed_; }
   /// Other programs ran now and then: the numbers are of a machine that does other work.
   bool loaded() const { return interrupted_ * loaded_share > samples_; }
-  /// For long samples: the time for measuring has passed.
-  bool late() const { return workers_.late(); }
 
  private:
   static constexpr int loaded_share = 10;

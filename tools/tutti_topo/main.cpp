@@ -81,7 +81,7 @@ Result<topology::Topology> machine_of(const Options& options) {
   const auto config = Config::from_process();
   if (!config) return config.error();
   for (const std::string& line : config->warnings()) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
-  auto sources = topology::sources_of(*config);
+  topology::Sources sources{.file = config->text("TUTTI_TOPO_FILE"), .dump = config->text("TUTTI_TOPO_DUMP_FILE")};
   if (!options.file.empty()) {
     sources.file = options.file;
     sources.kind = FileKind::stream;

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "topology/sources/fabric.h"
 #include "topology/sources/hwloc_source.h"
 #include "topology/sources/read.h"
@@ -43,10 +42,6 @@ Topology live(const Sources& sources) {
 }
 
 }  // namespace
-
-Sources sources_of(const Config& config) {
-  return {.file = config.text("TUTTI_TOPO_FILE"), .dump = config.text("TUTTI_TOPO_DUMP_FILE")};
-}
 
 Result<Topology> detect(const Sources& sources) {
   Topology topology;

@@ -8,10 +8,6 @@
 #include "base/file.h"
 #include "topology/graph/topology.h"
 
-namespace tutti {
-class Config;
-}
-
 namespace tutti::topology {
 
 struct Sources {
@@ -22,9 +18,6 @@ struct Sources {
   std::string root = "";
   bool nvml = true;  ///< query NVIDIA's driver, if present
 };
-
-/// TUTTI_TOPO_FILE and TUTTI_TOPO_DUMP_FILE.
-Sources sources_of(const Config& config);
 
 /// CPUs from libhwloc (else from /sys), PCI, net and RDMA devices from /sys, NVLinks from NVML. A source that fails
 /// leaves a note, and the topology is that of the other sources: at least one NUMA node. Errors: those of read_machine

@@ -9,10 +9,6 @@
 namespace tutti::topology {
 namespace {
 
-bool is_set(const std::string& gid) {
-  return gid.find_first_not_of("0:") != std::string::npos;
-}
-
 /// "4: ACTIVE" without the number.
 std::string state_of(const std::string& line) {
   const auto colon = line.find(": ");
@@ -23,7 +19,7 @@ std::vector<RdmaPort::Gid> gids_of(const std::string& folder) {
   std::vector<RdmaPort::Gid> gids;
   for (const std::string& name : names_in(folder + "/gids")) {
     const std::string address = line_of(folder + "/gids/" + name);
-    if (!is_set(address)) continue;
+    if (address.find_first_not_of("0:") == std::string::npos) continue;  // not set
     gids.push_back(
         {.index = std::atoi(name.c_str()), .address = address, .type = line_of(folder + "/gid_attrs/types/" + name)});
   }
