@@ -17,7 +17,6 @@
 
 #include "init/join.h"
 #include "init/open_root.h"
-#include "init/phases/control_setup.h"
 #include "submit/batch.h"
 #include "support/sim_system.h"
 

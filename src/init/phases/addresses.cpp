@@ -1,7 +1,5 @@
-// The phases of ranks on several hosts: where each can be called, which addresses work, and the control connections.
+// The phases of ranks on several hosts: where each can be called, and which addresses work.
 #include <algorithm>
-
-#include <fmt/format.h>
 
 #include "init/phases/phases.h"
 
@@ -107,34 +105,6 @@ Result<bool> Comparing::take(Facts& facts, const std::vector<Blob>& gathered) {
   if (!facts.rank_failed) facts.note(facts.addresses->keep_proven(maps, facts.members.peers));
   facts.addresses.reset();
   return false;
-}
-
-Result<void> Reaching::begin(Facts& facts) {
-  setup_.emplace(facts.process.system, facts.members, facts.deadline_ns);
-  return {};
-}
-
-Result<Progress> Reaching::wait(Facts& facts) {
-  auto linked = setup_->advance();
-  if (linked && !*linked)
-    if (auto stuck = cannot_accept(facts)) linked = *std::move(stuck);
-  if (linked && !*linked) return Progress::blocked;
-  if (linked) {
-    facts.members.control = setup_->take(facts.process.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
-  } else {
-    facts.note(std::move(linked).error());
-    // Other ranks may be waiting for ranks that wait for this one; all of them may now get the error.
-    Error told = *facts.trouble;
-    told.what = fmt::format("rank {} could not join: {}", facts.rank(), facts.trouble->text());
-    told.sys_errno = 0;  // the text has it
-    facts.exchange.fail(told);
-  }
-  setup_.reset();
-  return Progress::done;
-}
-
-std::int64_t Reaching::wait_set(const Facts&, std::vector<PollItem>& items) const {
-  return setup_->poll_set(items);
 }
 
 Result<Progress> Synchronizing::wait(Facts& facts) {

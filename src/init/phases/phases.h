@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "init/phases/control_setup.h"
 #include "init/phases/map_exchange.h"
 #include "init/phases/phase.h"
+#include "net/connector.h"
 
 namespace tutti::start {
 
@@ -95,7 +95,16 @@ class Reaching final : public WaitPhase {
   const char* while_waiting() const override { return "while connections were opened"; }
   std::optional<Error> stuck(const Facts& facts) const override { return cannot_accept(facts); }
 
-  std::optional<ControlSetup> setup_;
+  struct Edge {
+    Rank rank = 0;
+    std::optional<Connector> connector = {};  ///< empty: the neighbour connects
+    Socket socket = {};
+  };
+  /// True once all connections exist. Errors: timeout, remote (a neighbour that cannot be reached, or did not connect).
+  Result<bool> open_all(const Facts& facts);
+  std::shared_ptr<ControlLinks> take_links(const Facts& facts);
+
+  std::vector<Edge> edges_;
 };
 
 /// Exchanges: how it went on each rank, which failed ranks take part in as well; and rank 0's numbers and map of the
