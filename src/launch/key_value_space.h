@@ -34,9 +34,9 @@ class KeyValueSpace {
 
 /// Each function checks that its launcher is there. Errors: those of KeyValueSpace; invalid_usage (the descriptor is
 /// closed, or belongs to an MPI library of this process).
-Result<std::unique_ptr<KeyValueSpace>> open_pmi1(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
-Result<std::unique_ptr<KeyValueSpace>> open_pmi2(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
-Result<std::unique_ptr<KeyValueSpace>> open_pmix(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
+Result<std::shared_ptr<KeyValueSpace>> open_pmi1(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
+Result<std::shared_ptr<KeyValueSpace>> open_pmi2(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
+Result<std::shared_ptr<KeyValueSpace>> open_pmix(System& system, const LaunchInfo& launch, std::int64_t deadline_ns);
 
 /// The one space of a process, opened on first use. Thread-safe.
 class LauncherSpace {
@@ -46,14 +46,12 @@ class LauncherSpace {
   /// Says goodbye; to be called once, at the end of the process.
   void leave() {
     const std::lock_guard lock(mutex_);
-    space_.reset();
+    if (space_ && *space_) (**space_).reset();
   }
 
  private:
   std::mutex mutex_;
-  bool tried_ = false;
-  std::shared_ptr<KeyValueSpace> space_;
-  std::optional<Error> failure_;
+  std::optional<Result<std::shared_ptr<KeyValueSpace>>> space_;
 };
 
 }  // namespace tutti

@@ -200,12 +200,12 @@ Result<std::string> Pmix::get(int rank, const std::string& key, std::int64_t dea
 
 }  // namespace
 
-Result<std::unique_ptr<KeyValueSpace>> open_pmix(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
+Result<std::shared_ptr<KeyValueSpace>> open_pmix(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
   auto library = load();
   if (!library) return std::move(library).error().during("load libpmix");
-  auto space = std::make_unique<Pmix>(system, *std::move(library));
+  auto space = std::make_shared<Pmix>(system, *std::move(library));
   if (auto greeted = space->greet(launch, deadline_ns); !greeted) return std::move(greeted).error().during("PMIx");
-  return std::unique_ptr<KeyValueSpace>(std::move(space));
+  return std::shared_ptr<KeyValueSpace>(std::move(space));
 }
 
 }  // namespace tutti

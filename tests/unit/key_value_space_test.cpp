@@ -21,7 +21,7 @@ namespace {
 
 using testing::FakePmi;
 using testing::ScriptedPmi;
-using Opened = Result<std::unique_ptr<KeyValueSpace>>;
+using Opened = Result<std::shared_ptr<KeyValueSpace>>;
 
 constexpr std::int64_t s = 1'000'000'000;
 
