@@ -32,7 +32,7 @@ Result<std::string> secret_text(const Process& process) {
   }
   while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();  // editors end files with a newline
   if (text->empty())
-    return Error{.code = Code::invalid_argument, .what = fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path)};
+    return invalid_argument(fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path));
   return text;
 }
 

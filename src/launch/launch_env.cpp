@@ -16,10 +16,6 @@ namespace {
 /// invalid_argument (names the invalid value).
 using Found = Result<std::optional<LaunchInfo>>;
 
-Error wrong(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 /// Makes launchers' values, which are foreign text, fit to show.
 std::string shown(const std::string& text) {
   return printable(text, 200);
@@ -29,7 +25,7 @@ Result<int> to_number(const std::string& name, const std::string& text) {
   int value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failed != std::errc() || end != text.data() + text.size())
-    return wrong(fmt::format("{}=\"{}\" is not a number", name, shown(text)));
+    return invalid_argument(fmt::format("{}=\"{}\" is not a number", name, shown(text)));
   return value;
 }
 
@@ -61,9 +57,10 @@ class Variables {
     if (!r || !n)
       return Error{.code = Code::invalid_usage,
                    .what = fmt::format("{} is set, but {} is not", r ? rank : ranks, r ? ranks : rank)};
-    if (*n < 1) return wrong(fmt::format("{}={}: a job has at least one rank", ranks, *n));
+    if (*n < 1) return invalid_argument(fmt::format("{}={}: a job has at least one rank", ranks, *n));
     if (*r < 0 || *r >= *n)
-      return wrong(fmt::format("{}={} is not one of the ranks 0 to {} that {}={} gives", rank, *r, *n - 1, ranks, *n));
+      return invalid_argument(
+          fmt::format("{}={} is not one of the ranks 0 to {} that {}={} gives", rank, *r, *n - 1, ranks, *n));
     LaunchInfo launch;
     launch.rank = *r;
     launch.ranks = *n;
@@ -74,15 +71,15 @@ class Variables {
   Result<void> local(LaunchInfo& launch, const char* local_rank, const char* local_ranks) const {
     const auto ranks = TUTTI_TRY(number(local_ranks));
     if (ranks && (*ranks < 1 || *ranks > launch.ranks))
-      return wrong(fmt::format("{}={} does not fit {} ranks", local_ranks, *ranks, launch.ranks));
+      return invalid_argument(fmt::format("{}={} does not fit {} ranks", local_ranks, *ranks, launch.ranks));
     launch.local_ranks = ranks.value_or(-1);
     return local(launch, local_rank);
   }
   Result<void> local(LaunchInfo& launch, const char* local_rank) const {
     auto rank = TUTTI_TRY(number(local_rank));
     if (rank && (*rank < 0 || *rank >= (launch.local_ranks > 0 ? launch.local_ranks : launch.ranks)))
-      return wrong(fmt::format("{}={} is not one of {} local ranks", local_rank, *rank,
-                               launch.local_ranks > 0 ? launch.local_ranks : launch.ranks));
+      return invalid_argument(fmt::format("{}={} is not one of {} local ranks", local_rank, *rank,
+                                          launch.local_ranks > 0 ? launch.local_ranks : launch.ranks));
     launch.local_rank = rank.value_or(-1);
     return {};
   }
@@ -95,12 +92,12 @@ class Variables {
 Result<SocketAddress> read_address(const std::string& name, const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
-    return wrong(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
+    return invalid_argument(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
   const int port = TUTTI_TRY(to_number(name, text.substr(colon + 1)));
-  if (port < 1 || port > 65535) return wrong(fmt::format("{}: port {} is not in 1 to 65535", name, port));
+  if (port < 1 || port > 65535) return invalid_argument(fmt::format("{}: port {} is not in 1 to 65535", name, port));
   std::string host = text.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  if (host.empty()) return wrong(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
+  if (host.empty()) return invalid_argument(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
   return SocketAddress{.host = host == "localhost" ? "127.0.0.1" : host, .port = static_cast<std::uint16_t>(port)};
 }
 
@@ -152,8 +149,7 @@ Found hydra(const Variables& variables) {
     return std::optional<LaunchInfo>();
   TUTTI_TRY(variables.local(**launch, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"));
   auto fd = TUTTI_TRY(variables.number("PMI_FD"));
-  if (fd && *fd < 0)
-    return Error{.code = Code::invalid_argument, .what = "PMI_FD=" + std::to_string(*fd) + " is not a descriptor"};
+  if (fd && *fd < 0) return invalid_argument("PMI_FD=" + std::to_string(*fd) + " is not a descriptor");
   if (fd) {
     (*launch)->space = SpaceKind::pmi1;
     (*launch)->pmi_fd = *fd;
@@ -271,8 +267,7 @@ Result<void> read_root(const Variables& variables, LaunchInfo& launch) {
   const auto port = variables.text("MASTER_PORT");
   if (!host || !port) return {};
   auto master = TUTTI_TRY(read_address("MASTER_ADDR:MASTER_PORT", *host + ":" + *port));
-  if (master.port == 65535)
-    return Error{.code = Code::invalid_argument, .what = "MASTER_PORT is 65535: the port after it is needed"};
+  if (master.port == 65535) return invalid_argument("MASTER_PORT is 65535: the port after it is needed");
   ++master.port;  // MASTER_PORT itself is used by the launcher's own store
   launch.root = std::move(master);
   return {};

@@ -109,19 +109,74 @@ class Pmix final : public KeyValueSpace {
     if (greeted_) library_.finalize(nullptr, 0);
   }
 
-  Result<void> greet(const LaunchInfo& launch, std::int64_t deadline_ns);
+  Result<void> greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
+    pmix::Status status = pmix::success;
+    {
+      const AllSignalsBlocked for_its_thread;
+      const HeldStdio held;  // for its connection to the launcher
+      status = library_.init(&self_, nullptr, 0);
+    }
+    if (status != pmix::success) return library_.failed("PMIx_Init", status);
+    greeted_ = true;
+    if (self_.rank != static_cast<std::uint32_t>(launch.rank))
+      return Error{.code = Code::invalid_usage,
+                   .what = fmt::format("PMIx says rank {}, the environment rank {}", self_.rank, launch.rank)};
+    auto size = TUTTI_TRY(ask(pmix::any_rank, "pmix.job.size", deadline_ns));
+    const std::int64_t ranks = size->number();
+    if (ranks <= launch.rank || ranks > INT32_MAX || (launch.ranks > 0 && ranks != launch.ranks))
+      return Error{.code = Code::invalid_usage,
+                   .what = fmt::format("PMIx says {} ranks, the environment {}", ranks, launch.ranks)};
+    ranks_ = static_cast<int>(ranks);
+    return {};
+  }
 
   const char* name() const override { return "PMIx"; }
   int ranks() const override { return ranks_; }
-  Result<void> put(const std::string& key, const std::string& value, std::int64_t deadline_ns) override;
-  Result<void> fence(std::int64_t deadline_ns) override;
-  Result<std::string> get(int rank, const std::string& key, std::int64_t deadline_ns) override;
+  Result<void> put(const std::string& key, const std::string& value, std::int64_t /*deadline_ns*/) override {
+    pmix::Value held{};
+    held.type = pmix::type_string;
+    held.string = const_cast<char*>(value.c_str());  // libpmix copies it
+    if (const auto status = library_.put(pmix::scope_global, key.c_str(), &held); status != pmix::success)
+      return library_.failed("PMIx_Put", status);
+    if (const auto status = library_.commit(); status != pmix::success) return library_.failed("PMIx_Commit", status);
+    return {};
+  }
+  Result<void> fence(std::int64_t deadline_ns) override {
+    pmix::Info collect{};
+    std::strcpy(collect.key, "pmix.collect");
+    collect.value.type = pmix::type_bool;
+    collect.value.flag = true;
+    TUTTI_TRY(wait_for("PMIx_Fence", deadline_ns,
+                       [&](void* context) { return library_.fence(nullptr, 0, &collect, 1, arrived_alone, context); }));
+    return {};
+  }
+  Result<std::string> get(int rank, const std::string& key, std::int64_t deadline_ns) override {
+    return TUTTI_TRY(ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns))->text();
+  }
 
  private:
-  Result<Held> ask(std::uint32_t rank, const char* key, std::int64_t deadline_ns);
+  Result<Held> ask(std::uint32_t rank, const char* key, std::int64_t deadline_ns) {
+    const auto of = process_of(self_.space, rank);
+    return wait_for(key, deadline_ns,
+                    [&](void* context) { return library_.get(&of, key, nullptr, 0, arrived, context); });
+  }
   /// Starts an operation that ends in a callback with `context`, and waits for the callback.
   template <class Start>
-  Result<Held> wait_for(const char* what, std::int64_t deadline_ns, Start start);
+  Result<Held> wait_for(const char* what, std::int64_t deadline_ns, Start start) {
+    auto answer = std::make_shared<Answer>();
+    auto context = std::make_unique<Held>(answer);
+    const pmix::Status status = start(context.get());
+    if (status == pmix::success) {
+      [[maybe_unused]] const Held* const callbacks_own = context.release();
+      if (!answer->wait(deadline_ns - system_.now_ns()))
+        return Error{.code = Code::timeout,
+                     .what = fmt::format("{}: no answer in time (all ranks have to start for it)", what)};
+      if (answer->status() != pmix::success) return library_.failed(what, answer->status());
+    } else if (status != pmix::done_at_once) {
+      return library_.failed(what, status);
+    }
+    return answer;
+  }
 
   System& system_;
   Library library_;
@@ -129,74 +184,6 @@ class Pmix final : public KeyValueSpace {
   int ranks_ = 0;
   bool greeted_ = false;
 };
-
-template <class Start>
-Result<Held> Pmix::wait_for(const char* what, std::int64_t deadline_ns, Start start) {
-  auto answer = std::make_shared<Answer>();
-  auto context = std::make_unique<Held>(answer);
-  const pmix::Status status = start(context.get());
-  if (status == pmix::success) {
-    [[maybe_unused]] const Held* const callbacks_own = context.release();
-    if (!answer->wait(deadline_ns - system_.now_ns()))
-      return Error{.code = Code::timeout,
-                   .what = fmt::format("{}: no answer in time (all ranks have to start for it)", what)};
-    if (answer->status() != pmix::success) return library_.failed(what, answer->status());
-  } else if (status != pmix::done_at_once) {
-    return library_.failed(what, status);
-  }
-  return answer;
-}
-
-Result<Held> Pmix::ask(std::uint32_t rank, const char* key, std::int64_t deadline_ns) {
-  const auto of = process_of(self_.space, rank);
-  return wait_for(key, deadline_ns,
-                  [&](void* context) { return library_.get(&of, key, nullptr, 0, arrived, context); });
-}
-
-Result<void> Pmix::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
-  pmix::Status status = pmix::success;
-  {
-    const AllSignalsBlocked for_its_thread;
-    const HeldStdio held;  // for its connection to the launcher
-    status = library_.init(&self_, nullptr, 0);
-  }
-  if (status != pmix::success) return library_.failed("PMIx_Init", status);
-  greeted_ = true;
-  if (self_.rank != static_cast<std::uint32_t>(launch.rank))
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("PMIx says rank {}, the environment rank {}", self_.rank, launch.rank)};
-  auto size = TUTTI_TRY(ask(pmix::any_rank, "pmix.job.size", deadline_ns));
-  const std::int64_t ranks = size->number();
-  if (ranks <= launch.rank || ranks > INT32_MAX || (launch.ranks > 0 && ranks != launch.ranks))
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("PMIx says {} ranks, the environment {}", ranks, launch.ranks)};
-  ranks_ = static_cast<int>(ranks);
-  return {};
-}
-
-Result<void> Pmix::put(const std::string& key, const std::string& value, std::int64_t /*deadline_ns*/) {
-  pmix::Value held{};
-  held.type = pmix::type_string;
-  held.string = const_cast<char*>(value.c_str());  // libpmix copies it
-  if (const auto status = library_.put(pmix::scope_global, key.c_str(), &held); status != pmix::success)
-    return library_.failed("PMIx_Put", status);
-  if (const auto status = library_.commit(); status != pmix::success) return library_.failed("PMIx_Commit", status);
-  return {};
-}
-
-Result<void> Pmix::fence(std::int64_t deadline_ns) {
-  pmix::Info collect{};
-  std::strcpy(collect.key, "pmix.collect");
-  collect.value.type = pmix::type_bool;
-  collect.value.flag = true;
-  TUTTI_TRY(wait_for("PMIx_Fence", deadline_ns,
-                     [&](void* context) { return library_.fence(nullptr, 0, &collect, 1, arrived_alone, context); }));
-  return {};
-}
-
-Result<std::string> Pmix::get(int rank, const std::string& key, std::int64_t deadline_ns) {
-  return TUTTI_TRY(ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns))->text();
-}
 
 }  // namespace
 

@@ -12,8 +12,7 @@ namespace tutti {
 namespace {
 
 Error not_a_list(std::string_view what, std::string_view text) {
-  return {.code = Code::invalid_argument,
-          .what = fmt::format("\"{}\" is not a list of {}", printable(text, 200), what)};
+  return invalid_argument(fmt::format("\"{}\" is not a list of {}", printable(text, 200), what));
 }
 
 /// Removes a number from the front of `text`. False: there is none.
