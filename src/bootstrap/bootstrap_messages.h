@@ -19,10 +19,8 @@ inline constexpr std::int64_t limit_ms_max = std::int64_t{1} << 40;  ///< so tha
 /// The longest body of each kind, as bounds for the reader.
 inline constexpr std::size_t join_bytes_max = 2048;  ///< and of an excuse
 inline constexpr std::size_t excuse_text_bytes_max = 1024;
-inline constexpr std::size_t failure_bytes_max = text_bytes_max + 64;
 inline constexpr std::size_t address_bytes_max = 256;
-inline constexpr std::size_t notice_bytes_max =
-    text_bytes_max + 64;  ///< of welcome, listens, unreachable, confirm, gone
+inline constexpr std::size_t notice_bytes_max = text_bytes_max + 64;  ///< of all that have none of their own
 std::size_t contribution_bytes_max(std::size_t blob_bytes_max);
 std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max);
 

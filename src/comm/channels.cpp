@@ -41,37 +41,25 @@ std::unique_ptr<OfferedMemory> memory_of(Process& process, const Membership& mem
   return std::make_unique<PeerMemoryWindows>(process, members, mark, failed);
 }
 
-/// What it means that a peer's message carries the mark of another call than this rank is in.
-class MarkJudge {
- public:
-  /// `mark`: the call that the rank is in; `history`: the values that it has had. Both outlive this object.
-  MarkJudge(System& system, const CallMark& mark, const CallHistory& history, int rank, int peer)
-      : system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
-
-  /// If the numbers of the calls differ, an earlier call differed. Either this rank's history shows which call, or
-  /// CallComparison finds it within a moment, so wait for that at most a second. False: ask again. Errors:
-  /// invalid_usage (both calls are named).
-  Result<bool> operator()(const CallMark& theirs) {
+/// What it means that a message of `peer` carries the mark of another call than `mark`, that of the call that this rank
+/// is in. If the numbers of the calls differ, an earlier call differed. Either `history`, the values that `mark` has
+/// had, shows which call, or CallComparison finds it within a moment, so wait for that at most a second. False: ask
+/// again. Errors: invalid_usage (both calls are named). What is passed outlives the judge.
+SignedReceiver::Judge mark_judge(System& system, const CallMark& mark, const CallHistory& history, int rank, int peer) {
+  return [&system, &mark, &history, rank, peer,
+          differs_since_ns = std::int64_t{0}](const CallMark& theirs) mutable -> Result<bool> {
     constexpr std::int64_t name_limit_ns = 1'000'000'000;
-    const MadeCall made{peer_, theirs.sequence, theirs.signature};
-    if (theirs.sequence == mark_.sequence) return differing_calls({rank_, mark_.sequence, mark_.signature}, made);
-    const auto own = history_.find(theirs.sequence);
+    const MadeCall made{peer, theirs.sequence, theirs.signature};
+    if (theirs.sequence == mark.sequence) return differing_calls({rank, mark.sequence, mark.signature}, made);
+    const auto own = history.find(theirs.sequence);
     if (own && !(own->last.signature == theirs.signature))
-      return differing_calls({rank_, theirs.sequence, own->last.signature}, made);
-    const std::int64_t now = system_.now_ns();
-    if (differs_since_ns_ == 0) differs_since_ns_ = now;
-    if (now - differs_since_ns_ < name_limit_ns) return false;
-    return differing_calls({rank_, mark_.sequence, mark_.signature}, made);
-  }
-
- private:
-  System& system_;
-  const CallMark& mark_;
-  const CallHistory& history_;
-  int rank_;
-  int peer_;
-  std::int64_t differs_since_ns_ = 0;  // since when the received mark is of another call
-};
+      return differing_calls({rank, theirs.sequence, own->last.signature}, made);
+    const std::int64_t now = system.now_ns();
+    if (differs_since_ns == 0) differs_since_ns = now;
+    if (now - differs_since_ns < name_limit_ns) return false;
+    return differing_calls({rank, mark.sequence, mark.signature}, made);
+  };
+}
 
 }  // namespace
 
@@ -113,7 +101,7 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
     if (history == nullptr) continue;
     channel.senders[at] = std::make_unique<SignedSender>(std::move(channel.senders[at]), mark);
     channel.receivers[at] = std::make_unique<SignedReceiver>(
-        std::move(channel.receivers[at]), mark, peer, MarkJudge(process.system, mark, *history, members_.rank, peer));
+        std::move(channel.receivers[at]), mark, peer, mark_judge(process.system, mark, *history, members_.rank, peer));
   }
   return channel;
 }

@@ -1,17 +1,7 @@
 #include "comm/given_up_rights.h"
 
-#include <cstdint>
-
 namespace tutti {
 namespace {
-
-// Bits of AreaHeader::gave_up. Who cannot map cannot pull either.
-constexpr std::uint32_t pulling = 1;
-constexpr std::uint32_t mapping = 2;
-
-std::uint32_t given_up(const Peer& peer) {
-  return peer.area.header().gave_up.load(std::memory_order_relaxed);
-}
 
 const Peer& self(const Membership& members) {
   return members.peers[static_cast<std::size_t>(members.rank)];
@@ -25,7 +15,7 @@ void give_up(Process& process, const Membership& members, std::uint32_t what) {
       "this process has other rights than at the start (setuid, PR_SET_DUMPABLE, a seccomp filter): from "
       "now on data goes through slots where ranks would have {}. A communicator that is made now uses the "
       "rights of now",
-      (what & mapping) != 0 ? "mapped or copied from each other's memory" : "copied from each other's memory");
+      (what & gave_up_mapping) != 0 ? "mapped or copied from each other's memory" : "copied from each other's memory");
 }
 
 }  // namespace
@@ -40,24 +30,12 @@ bool still_maps(Process& process, const Membership& members) {
 bool still_pulls(Process& process, const Membership& members) {
   if (has_given_up_pulling(self(members))) return false;
   if (Rights::now() == members.rights) return true;
-  give_up_pulling(process, members);
+  give_up(process, members, gave_up_pulling);
   return false;
 }
 
 void give_up_mapping(Process& process, const Membership& members) {
-  give_up(process, members, mapping | pulling);
-}
-
-void give_up_pulling(Process& process, const Membership& members) {
-  give_up(process, members, pulling);
-}
-
-bool has_given_up_mapping(const Peer& peer) {
-  return (given_up(peer) & mapping) != 0;
-}
-
-bool has_given_up_pulling(const Peer& peer) {
-  return (given_up(peer) & pulling) != 0;
+  give_up(process, members, gave_up_mapping | gave_up_pulling);
 }
 
 }  // namespace tutti

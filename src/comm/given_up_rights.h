@@ -2,6 +2,8 @@
 // Their peers can no longer map or copy their memory, or they those of their peers.
 #pragma once
 
+#include <cstdint>
+
 #include "comm/membership.h"
 
 namespace tutti {
@@ -14,10 +16,14 @@ bool still_pulls(Process& process, const Membership& members);
 
 /// The kernel or a peer's server has refused this rank. Any thread.
 void give_up_mapping(Process& process, const Membership& members);
-void give_up_pulling(Process& process, const Membership& members);
 
-/// What a peer of this host has said of itself.
-bool has_given_up_mapping(const Peer& peer);
-bool has_given_up_pulling(const Peer& peer);
+/// What a peer of this host has said of itself, in the bits of AreaHeader::gave_up. Who cannot map cannot pull either.
+inline constexpr std::uint32_t gave_up_pulling = 1, gave_up_mapping = 2;
+inline bool has_given_up_mapping(const Peer& peer) {
+  return (peer.area.header().gave_up.load(std::memory_order_relaxed) & gave_up_mapping) != 0;
+}
+inline bool has_given_up_pulling(const Peer& peer) {
+  return (peer.area.header().gave_up.load(std::memory_order_relaxed) & gave_up_pulling) != 0;
+}
 
 }  // namespace tutti

@@ -59,7 +59,6 @@ struct Membership {
   int ranks = 1;
   std::string name;  ///< for messages: "comm 1f3a"
   bool deterministic = false;
-  std::int64_t init_limit_ms = 0;
   WhileWaiting while_waiting;
   CallLimit call_limit;  ///< of calls, unless tuttiCommSetTimeout says otherwise
   std::shared_ptr<OwnedArea> area;

@@ -5,8 +5,11 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/fixed_text.h"
@@ -90,9 +93,16 @@ struct FirstInitResult {
   std::array<double, Machine::count> machine{};
 };
 
-/// Errors: remote (a blob of another size).
-Result<PeerInfo> read_peer_info(const Blob& blob);
-Result<SharingWord> read_sharing(const Blob& blob);
+/// A message, which errors call `what`. Errors: remote (a blob of another size), here and below.
+template <class T>
+Result<T> read_message(std::span<const std::byte> blob, const char* what) {
+  if (blob.size() != sizeof(T))
+    return Error{.code = Code::remote,
+                 .what = fmt::format("{} of {} bytes where {} were expected", what, blob.size(), sizeof(T))};
+  T value;
+  std::memcpy(&value, blob.data(), sizeof value);
+  return value;
+}
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
 /// Of any rank.
 Result<InitResult> read_init_result(const Blob& blob);

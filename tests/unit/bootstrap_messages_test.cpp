@@ -48,7 +48,7 @@ TEST(Messages, LongTextsAreCutAndFitTheBound) {
   EXPECT_LE(bytes.size(), join_bytes_max);
   EXPECT_EQ(read_join(bytes)->settings_text.size(), settings_text_bytes_max);
   const Bytes failure = write_failure({.code = Code::remote, .what = std::string(100'000, 'z')});
-  EXPECT_LE(failure.size(), failure_bytes_max);
+  EXPECT_LE(failure.size(), notice_bytes_max);
   EXPECT_EQ(read_failure(failure).what.size(), text_bytes_max);
 }
 

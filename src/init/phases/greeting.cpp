@@ -125,7 +125,7 @@ Result<Blob> Greeting::contribution(Facts& facts) {
 /// Greetings that cannot be read are the same for all ranks.
 Result<bool> Greeting::take(Facts& facts, const std::vector<Blob>& gathered) {
   for (Rank rank = 0; rank < facts.ranks(); ++rank) {
-    auto info = read_peer_info(gathered[rank]);
+    auto info = read_message<PeerInfo>(gathered[rank], "a greeting");
     if (!info) {
       facts.note(std::move(info).error().at_peer(rank));
       return false;
@@ -167,7 +167,7 @@ Result<bool> Sharing::take(Facts& facts, const std::vector<Blob>& gathered) {
   const std::vector<int> apart = hosts_of(facts.peer_infos, /*apart=*/true);
   std::vector<int> hosts = facts.members.hosts;
   for (Rank rank = 0; rank < facts.ranks(); ++rank) {
-    const auto word = read_sharing(gathered[rank]);
+    const auto word = read_message<SharingWord>(gathered[rank], "a report on sharing memory");
     if (!word) {
       facts.note(Error(word.error()).at_peer(rank));
       break;
