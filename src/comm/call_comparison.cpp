@@ -169,10 +169,6 @@ void CallComparison::note_state(Compared& with) const {
   with.answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;
 }
 
-bool CallComparison::settled(const Compared& with) const {
-  return with.ended || (with.answered && with.agreed >= history_.latest());
-}
-
 MadeCall CallComparison::own(std::uint64_t sequence) const {
   const auto made = history_.find(sequence);
   return {communicator_.rank(), sequence, made ? made->last.signature : Signature{}};

@@ -57,7 +57,7 @@ class CallComparison {
   Result<void> compare_all();
   Result<bool> poll_peers(bool ask);
   void note_state(Compared& with) const;
-  bool settled(const Compared& with) const;
+  bool settled(const Compared& with) const { return with.ended || (with.answered && with.agreed >= history_.latest()); }
   const AreaHeader& header(Rank rank) const { return communicator_.members().peers[rank].area.header(); }
   MadeCall own(std::uint64_t sequence) const;
 

@@ -28,7 +28,7 @@ Rank culprit_of(const Communicator& communicator, Rank rank) {
 }  // namespace
 
 std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
-  const AreaHeader& header = communicator.members().peers[rank].area.header();
+  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
   switch (header.state_now()) {
     case RankState::aborted:
       return Error{.code = Code::remote,
@@ -133,8 +133,7 @@ bool completes_calls(const Communicator& communicator, Rank rank) {
 }
 
 bool has_left(const Communicator& communicator, Rank rank) {
-  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
-  return header.state_now() == RankState::closed;
+  return communicator.members().peers[static_cast<std::size_t>(rank)].area.header().state_now() == RankState::closed;
 }
 
 Error left_before(const Communicator& communicator, Rank rank, const std::string& call) {

@@ -26,15 +26,6 @@ Result<void> ParentExchange::look() {
   return {};
 }
 
-void ParentExchange::fail(const Error& error) {
-  failure_ = error;
-}
-
-/// Where the ranks of the parent share memory, its doorbell is rung.
-std::int64_t ParentExchange::poll_set(std::vector<PollItem>& items) const {
-  return call_ ? call_->poll_set(items) : 0;
-}
-
 void ParentExchange::end(const std::optional<Error>& error) {
   contribution_.clear();
   mine_ = {.state = error ? State::failed : State::ended};

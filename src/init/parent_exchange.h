@@ -26,9 +26,10 @@ class ParentExchange final : public Exchange {
   /// Errors: remote (a rank failed, with its error).
   Result<bool> advance() override;
   Result<void> look() override;
-  void fail(const Error& error) override;
+  void fail(const Error& error) override { failure_ = error; }
   const std::vector<Blob>& gathered() const override { return gathered_; }
-  std::int64_t poll_set(std::vector<PollItem>& items) const override;
+  /// Where the ranks of the parent share memory, its doorbell is rung.
+  std::int64_t poll_set(std::vector<PollItem>& items) const override { return call_ ? call_->poll_set(items) : 0; }
 
   /// This rank needs no more exchanges; with an error, it has failed.
   void end(const std::optional<Error>& error);

@@ -42,10 +42,6 @@ Result<void> Regroup::look() const {
   return {};
 }
 
-void Regroup::leave() {
-  if (std::exchange(ticket_, 0) != 0) parent_->complete();
-}
-
 Result<Progress> Regroup::advance() {
   if (exchange_) return join_by_exchange();
   if (join_) return join_by_root();
@@ -143,10 +139,6 @@ std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
   if (loss_.noted()) return parent_->process().system.now_ns() + look_again_ns;
   if (join_ && !exchange_) return join_->poll_set(items);
   return under_way() != nullptr ? under_way()->poll_set(items) : 0;
-}
-
-Rank Regroup::waits_for() const {
-  return under_way() != nullptr ? under_way()->waits_for() : -1;
 }
 
 std::string Regroup::where() const {

@@ -54,7 +54,7 @@ class Regroup : public Operation {
   WhileWaiting while_waiting() const final { return options_.while_waiting; }
   Result<void> poll_peers() final;
   std::string where() const final;
-  Rank waits_for() const final;
+  Rank waits_for() const final { return under_way() != nullptr ? under_way()->waits_for() : -1; }
   std::int64_t poll_set(std::vector<PollItem>& items) const final;
 
   /// Valid after `done`; null for a rank that is in no new communicator.
@@ -91,7 +91,9 @@ class Regroup : public Operation {
   Result<Progress> join_by_root();
   Result<Progress> join_by_exchange();
   Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current_; }
-  void leave();
+  void leave() {
+    if (std::exchange(ticket_, 0) != 0) parent_->complete();
+  }
 
   std::shared_ptr<Communicator> parent_;
   bool meets_here_ = false;

@@ -54,11 +54,6 @@ std::string PeerProcess::stat() const {
   return name_end == std::string::npos || name_end + 2 > line.size() ? "" : line.substr(name_end + 2);
 }
 
-/// T: stopped by a signal; t: stopped by a debugger.
-bool PeerProcess::is_stopped() const {
-  return shows_stops() && stat().starts_with('T') && !ended();
-}
-
 bool PeerProcess::is_ending() const {
   constexpr unsigned exiting = 4;  // PF_EXITING of linux/sched.h
   if (!shows_stops()) return false;

@@ -31,8 +31,8 @@ class PeerProcess {
 
   /// Whether /proc shows that the process is stopped. If not, only its silence can reveal it.
   bool shows_stops() const { return proc_pid_ > 0; }
-  /// Whether /proc shows that it is stopped now, by a signal and not by a debugger. Any thread.
-  bool is_stopped() const;
+  /// Whether /proc shows that it is stopped now, by a signal (T) and not by a debugger (t). Any thread.
+  bool is_stopped() const { return shows_stops() && stat().starts_with('T') && !ended(); }
   /// Whether /proc shows that the process is being ended: its descriptors are closed first, and on a loaded machine it
   /// is seen to have ended much later.
   bool is_ending() const;

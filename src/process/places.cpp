@@ -61,14 +61,6 @@ std::vector<Places::Claim> Places::living_claims() {
   return living;
 }
 
-Places::Thread::Thread(Places& places, Kind kind, const CpuSet& device) : places_(places), id_(::gettid()) {
-  places_.enter(id_, kind, device);
-}
-
-Places::Thread::~Thread() {
-  places_.leave(id_);
-}
-
 void Places::enter(pid_t id, Kind kind, const CpuSet& device) {
   auto home = calls_.get(id);
   if (!home) return;  // more CPUs than a set has: no place can be named

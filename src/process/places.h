@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -52,8 +53,10 @@ class Places {
   class Thread {
    public:
     /// `device`: the CPUs near its GPU, if it has one.
-    Thread(Places& places, Kind kind, const CpuSet& device = {});
-    ~Thread();
+    Thread(Places& places, Kind kind, const CpuSet& device = {}) : places_(places), id_(::gettid()) {
+      places_.enter(id_, kind, device);
+    }
+    ~Thread() { places_.leave(id_); }
     Thread(const Thread&) = delete;
     Thread& operator=(const Thread&) = delete;
 

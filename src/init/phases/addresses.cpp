@@ -43,10 +43,6 @@ Result<Progress> Carrier::wait(Facts& facts) {
                                                                                          : Progress::blocked;
 }
 
-std::int64_t Carrier::wait_set(const Facts& facts, std::vector<PollItem>&) const {
-  return facts.process.network.interfaces.next_look_ns();
-}
-
 Result<Blob> Addresses::contribution(Facts& facts) {
   PeerAddresses told;
   if (!facts.trouble) facts.note(listen(facts, told));
@@ -82,10 +78,6 @@ Result<Progress> Proving::wait(Facts& facts) {
   return proven ? Progress::done : Progress::blocked;
 }
 
-std::int64_t Proving::wait_set(const Facts& facts, std::vector<PollItem>& items) const {
-  return facts.addresses->poll_set(items);
-}
-
 /// A byte that says whether this rank has had no error, then the map.
 Result<Blob> Comparing::contribution(Facts& facts) {
   Blob blob(1, static_cast<std::byte>(facts.addresses ? 1 : 0));
@@ -105,14 +97,6 @@ Result<bool> Comparing::take(Facts& facts, const std::vector<Blob>& gathered) {
   if (!facts.rank_failed) facts.note(facts.addresses->keep_proven(maps, facts.members.peers));
   facts.addresses.reset();
   return false;
-}
-
-Result<Progress> Synchronizing::wait(Facts& facts) {
-  return facts.gpus.advance(facts);
-}
-
-std::int64_t Synchronizing::wait_set(const Facts& facts, std::vector<PollItem>&) const {
-  return GpuSetup::next_look_ns(facts);
 }
 
 }  // namespace tutti::start

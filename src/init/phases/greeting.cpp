@@ -180,11 +180,6 @@ Result<bool> Sharing::take(Facts& facts, const std::vector<Blob>& gathered) {
   return false;
 }
 
-/// As long as rank 0 lacks a part of a machine.
-bool Describing::applies(const Facts& facts) const {
-  return facts.all_greeted() && facts.machines->more();
-}
-
 Result<Blob> Describing::contribution(Facts& facts) {
   const auto& text = facts.located.text;
   return facts.machines->part(facts.rank(), text ? *text : std::string());

@@ -27,7 +27,7 @@ struct Sharing final : ExchangePhase {
 
 /// Exchanges, where hosts are not alike: rank 0 gets a part of the machines that it lacks in each.
 struct Describing final : ExchangePhase {
-  bool applies(const Facts& facts) const override;
+  bool applies(const Facts& facts) const override { return facts.all_greeted() && facts.machines->more(); }
   Result<Blob> contribution(Facts& facts) override;
   Result<bool> take(Facts& facts, const std::vector<Blob>& gathered) override;
 };
@@ -44,8 +44,10 @@ struct Mapping final : WaitPhase {
 struct Synchronizing final : WaitPhase {
   bool applies(const Facts& facts) const override { return facts.gpus.synchronizes(); }
   Result<void> begin(Facts&) override { return {}; }
-  Result<Progress> wait(Facts& facts) override;
-  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override;
+  Result<Progress> wait(Facts& facts) override { return facts.gpus.advance(facts); }
+  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>&) const override {
+    return GpuSetup::next_look_ns(facts);
+  }
   const char* while_waiting() const override { return "while kernels waited for each other"; }
 };
 
@@ -54,7 +56,9 @@ struct Carrier final : WaitPhase {
   bool applies(const Facts& facts) const override { return facts.several_hosts(); }
   Result<void> begin(Facts&) override { return {}; }
   Result<Progress> wait(Facts& facts) override;
-  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override;
+  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>&) const override {
+    return facts.process.network.interfaces.next_look_ns();
+  }
   const char* while_waiting() const override { return "while interfaces waited for a carrier"; }
 };
 
@@ -71,7 +75,9 @@ struct Proving final : WaitPhase {
   bool applies(const Facts& facts) const override { return facts.several_networks() && !facts.failed(); }
   Result<void> begin(Facts& facts) override;
   Result<Progress> wait(Facts& facts) override;
-  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override;
+  std::int64_t wait_set(const Facts& facts, std::vector<PollItem>& items) const override {
+    return facts.addresses->poll_set(items);
+  }
   const char* while_waiting() const override { return "while addresses were tried"; }
   std::optional<Error> stuck(const Facts& facts) const override { return cannot_accept(facts); }
 };
