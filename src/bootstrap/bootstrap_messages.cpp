@@ -29,14 +29,6 @@ std::string words_from(ByteReader& reader) {
 
 }  // namespace
 
-std::size_t contribution_bytes_max(std::size_t blob_bytes_max) {
-  return 12 + blob_bytes_max;
-}
-
-std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max) {
-  return 4 + static_cast<std::size_t>(ranks) * (4 + blob_bytes_max);
-}
-
 Bytes write_join(const Bootstrap::Who& who) {
   ByteWriter writer;
   writer.number(static_cast<std::int32_t>(who.rank));

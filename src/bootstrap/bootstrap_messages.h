@@ -21,8 +21,12 @@ inline constexpr std::size_t join_bytes_max = 2048;  ///< and of an excuse
 inline constexpr std::size_t excuse_text_bytes_max = 1024;
 inline constexpr std::size_t address_bytes_max = 256;
 inline constexpr std::size_t notice_bytes_max = text_bytes_max + 64;  ///< of all that have none of their own
-std::size_t contribution_bytes_max(std::size_t blob_bytes_max);
-std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max);
+inline std::size_t contribution_bytes_max(std::size_t blob_bytes_max) {
+  return 12 + blob_bytes_max;
+}
+inline std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max) {
+  return 4 + static_cast<std::size_t>(ranks) * (4 + blob_bytes_max);
+}
 
 /// Errors of all read functions: remote (malformed).
 Bytes write_join(const Bootstrap::Who& who);

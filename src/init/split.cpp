@@ -181,7 +181,9 @@ Result<Progress> SplitByColor::arrange() {
     return Progress::moved;
   }
   if (outside_) return Progress::done;
-  TUTTI_TRY(read_id());
+  auto id = UniqueId::decode(ids_.data() + static_cast<std::size_t>(leader_) * id_.size());
+  if (!id) return std::move(id).error().at_peer(leader_);
+  options_.id = *id;
   return Progress::done;
 }
 
@@ -213,13 +215,6 @@ Result<void> SplitByColor::choose_places() {
   auto id = TUTTI_TRY(open_root(parent().process()));
   id_ = id.encode();
   meet_here(id);
-  return {};
-}
-
-Result<void> SplitByColor::read_id() {
-  auto id = UniqueId::decode(ids_.data() + static_cast<std::size_t>(leader_) * id_.size());
-  if (!id) return std::move(id).error().at_peer(leader_);
-  options_.id = *id;
   return {};
 }
 

@@ -124,7 +124,6 @@ class SplitByColor final : public Regroup {
   Result<Progress> arrange() override;
   Result<void> choose_places();
   void gather(const void* mine, void* all, std::size_t bytes);
-  Result<void> read_id();
 
   Choice mine_;
   std::vector<Choice> choices_;

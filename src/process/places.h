@@ -72,8 +72,6 @@ class Places {
   /// node, an errno; 0: it did.
   void tell_memory(int node, int refused);
 
-  CpuMap& map() { return map_; }
-
  private:
   struct Entry {
     Kind kind = Kind::stream;
