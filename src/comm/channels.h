@@ -11,7 +11,7 @@
 #include "comm/call_history.h"
 #include "comm/membership.h"
 #include "comm/transports/transports.h"
-#include "exec/run.h"
+#include "exec/channel.h"
 #include "transport/offer.h"
 
 namespace tutti {
