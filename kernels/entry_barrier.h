@@ -64,8 +64,6 @@ class EntryBarrier {
     return true;
   }
 
-  TUTTI_DEVICE const PeerBuffers& window(std::uint32_t peer) const { return s_.windows[peer]; }
-
  private:
   TUTTI_DEVICE const ByWindows& by_windows() const { return by_windows_of(call_, rank_); }
   /// Whether accesses to memory of other ranks follow.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "kernels/addresses.h"
 #include "kernels/block.h"
 #include "kernels/entries.h"
 #include "kernels/entry_barrier.h"
@@ -47,7 +48,7 @@ class PlanWalk {
         channel_(part.channel),
         links_(part.links),
         entry_barrier_(b, s.entry_barrier, s.links, call, part),
-        by_windows_(call.choose != 0) {}  // which ranks choose most often
+        addresses_(call, part.rank, s.cut, s.links, s.entry_barrier.windows) {}
 
   TUTTI_DEVICE void run() {
     if (call_.choose == 0 && channel_ >= call_.cut.tiles) return;  // equal on all ranks
@@ -62,12 +63,14 @@ class PlanWalk {
  private:
   TUTTI_DEVICE const ByWindows& by_windows() const { return by_windows_of(call_, rank_); }
 
-  TUTTI_DEVICE const Action* actions() const { return by_windows_ ? by_windows().actions : rank_.actions; }
-  TUTTI_DEVICE const Place* places() const { return by_windows_ ? by_windows().places : rank_.places; }
+  TUTTI_DEVICE const Action* actions() const { return addresses_.by_windows() ? by_windows().actions : rank_.actions; }
+  TUTTI_DEVICE const Place* places() const { return addresses_.by_windows() ? by_windows().places : rank_.places; }
   TUTTI_DEVICE std::uint32_t action_count() const {
-    return by_windows_ ? by_windows().action_count : rank_.action_count;
+    return addresses_.by_windows() ? by_windows().action_count : rank_.action_count;
   }
-  TUTTI_DEVICE std::uint32_t place_count() const { return by_windows_ ? by_windows().place_count : rank_.place_count; }
+  TUTTI_DEVICE std::uint32_t place_count() const {
+    return addresses_.by_windows() ? by_windows().place_count : rank_.place_count;
+  }
 
   /// Carries out the actions for each tile. The first one is prepared while the ranks synchronise: what is computed for
   /// it, and its code and constants, which are loaded for the first time, cost no time then.
@@ -82,10 +85,11 @@ class PlanWalk {
       const bool ends = tile_ >= s_.cut.tiles || action_count() == 0;
       if (!ends) prepare(next);
       if (!has_met) {
-        const bool expected = by_windows_;
-        if (!entry_barrier_.end(by_windows_)) return;
+        bool by_windows = addresses_.by_windows();
+        if (!entry_barrier_.end(by_windows)) return;
         has_met = true;
-        if (by_windows_ != expected) {
+        if (by_windows != addresses_.by_windows()) {
+          addresses_.set_by_windows(by_windows);
           bring_plan();
           tile_ = channel_;
           next = 0;
@@ -130,7 +134,7 @@ class PlanWalk {
   // GPU's memory takes as long as a small call.
 
   TUTTI_DEVICE void bring_plan() {
-    if (b_.thread() == 0) s_.cut = by_windows_ ? call_.window_cut : call_.cut;
+    if (b_.thread() == 0) s_.cut = addresses_.by_windows() ? call_.window_cut : call_.cut;
     const std::uint32_t count = place_count();
     places_ = places();
     if (count <= places_held) {
@@ -240,9 +244,9 @@ class PlanWalk {
       for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].contribution != 0;
     if constexpr (!std::is_integral_v<T>) how.weighted = call_.average != 0 && is_weighted(action, places);
     Operands& o = s_.operands[turn_];
-    if (by_windows_)
+    if (addresses_.by_windows())
       for (int i = b_.thread(); i < how.sources + how.destinations; i += b_.threads())
-        place_in_window(o, i, how.sources, places[i]);
+        addresses_.place_in_window(o, i, how.sources, places[i]);
     operands_barrier();
     if (how.sources == 1 && how.divisor == 1 && !how.scales && !how.weighted) drop_source(o, how);
     for (int done = 0;;) {
@@ -257,8 +261,9 @@ class PlanWalk {
   /// Copies to the destinations beyond those of one pass from the first.
   TUTTI_DEVICE void spread(const Place* to, int done, int now, const Extent& extent) {
     Operands& o = next_operands();
-    for (int i = b_.thread(); i < now; i += b_.threads()) o.destinations[i] = in_window(to[done + i], extent);
-    if (b_.thread() == 0) o.sources[0] = in_window(to[0], extent);
+    for (int i = b_.thread(); i < now; i += b_.threads())
+      o.destinations[i] = addresses_.in_window(to[done + i], extent);
+    if (b_.thread() == 0) o.sources[0] = addresses_.in_window(to[0], extent);
     operands_barrier();
   }
 
@@ -284,10 +289,10 @@ class PlanWalk {
 
   TUTTI_DEVICE void resolve(Operands& o, int i, const Action& action, const Place& place, const Extent& extent) {
     if (i >= action.sources) {
-      o.destinations[i - action.sources] = written(place, extent);
+      o.destinations[i - action.sources] = addresses_.written(place, extent);
       return;
     }
-    o.sources[i] = read(place, extent);
+    o.sources[i] = addresses_.read(place, extent);
     o.scaled[i] = 0;
     if constexpr (!std::is_integral_v<T>) {
       if (call_.average != 0) {
@@ -299,65 +304,7 @@ class PlanWalk {
     if (call_.scaled == 0) return;
     const std::uint32_t owner = place.where == Where::peer_input ? place.peer : rank_.rank;
     o.scaled[i] = place.contribution;
-    o.scalars[i] = buffers_of(owner).scalar;
-  }
-
-  TUTTI_DEVICE bool is_in_window(const Place& place) const { return by_windows_ && place.peer != rank_.rank; }
-
-  /// Where buffers of other ranks begin is known only once ranks have synchronised: an address is an offset until then.
-  TUTTI_DEVICE void place_in_window(Operands& o, int i, int sources, const Place& place) {
-    if (!is_in_window(place)) return;
-    const PeerBuffers& window = entry_barrier_.window(place.peer);
-    if (place.where == Where::peer_input && i < sources)
-      o.sources[i] = window.input + reinterpret_cast<std::uintptr_t>(o.sources[i]);
-    if (place.where != Where::peer_output) return;
-    if (i < sources)
-      o.sources[i] = window.output + reinterpret_cast<std::uintptr_t>(o.sources[i]);
-    else
-      o.destinations[i - sources] = window.output + reinterpret_cast<std::uintptr_t>(o.destinations[i - sources]);
-  }
-
-  TUTTI_DEVICE std::byte* in_window(const Place& place, const Extent& extent) const {
-    std::byte* const at = written(place, extent);
-    if (place.where != Where::peer_output || !is_in_window(place)) return at;
-    return entry_barrier_.window(place.peer).output + reinterpret_cast<std::uintptr_t>(at);
-  }
-
-  TUTTI_DEVICE const std::byte* read(const Place& place, const Extent& extent) const {
-    switch (place.where) {
-      case Where::input: return rank_.input + offset_of(place, extent);
-      case Where::peer_input:
-        if (is_in_window(place)) return reinterpret_cast<const std::byte*>(offset_of(place, extent));
-        return buffers_of(place.peer).input + offset_of(place, extent);
-      case Where::slot: {
-        const Link& link = s_.links.of[place.peer];
-        return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * s_.cut.stride;
-      }
-      default: return written(place, extent);
-    }
-  }
-
-  TUTTI_DEVICE std::byte* written(const Place& place, const Extent& extent) const {
-    switch (place.where) {
-      case Where::output: return rank_.output + offset_of(place, extent);
-      case Where::peer_output:
-        if (is_in_window(place)) return reinterpret_cast<std::byte*>(offset_of(place, extent));
-        return buffers_of(place.peer).output + offset_of(place, extent);
-      case Where::slot: {
-        const Link& link = s_.links.of[place.peer];
-        return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * s_.cut.stride;
-      }
-      default: return rank_.scratch + offset_of(place, extent);
-    }
-  }
-
-  TUTTI_DEVICE PeerBuffers buffers_of(std::uint32_t rank) const {
-    return call_.table != nullptr ? call_.table[rank] : call_.buffers[rank];
-  }
-
-  TUTTI_DEVICE std::uint64_t offset_of(const Place& place, const Extent& extent) const {
-    const std::uint32_t group = place.block / s_.cut.parts;
-    return (group * s_.cut.count + extent.begin) * s_.cut.element_bytes;
+    o.scalars[i] = addresses_.buffers_of(owner).scalar;
   }
 
   TUTTI_DEVICE static int least(int a, int b) { return a < b ? a : b; }
@@ -369,7 +316,7 @@ class PlanWalk {
   std::uint32_t channel_;
   Link* links_;
   EntryBarrier<B> entry_barrier_;
-  bool by_windows_;
+  Addresses addresses_;
   const Place* places_ = nullptr;
   std::uint64_t tile_ = 0;
   std::size_t count_ = 0;  // of the pass that is prepared, in elements of T

@@ -5,7 +5,7 @@ target_include_directories(tutti_test_kernels PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 set_target_properties(tutti_test_kernels PROPERTIES IS_TEST ON)
 target_compile_options(tutti_test_kernels PRIVATE -O1)  # each body for each type: half the time of -O2
 
-tutti_test(device_program_test SOURCES unit/device_program_test.cpp LIBS tutti_exec LABELS unit)
+tutti_test(device_program_test SOURCES unit/device_program_test.cpp kernels/addresses_test.cpp LIBS tutti_exec LABELS unit)
 
 tutti_test(kernel_threads_test SOURCES kernels/threads_test.cpp LIBS tutti_test_kernels LABELS kernel)
 
