@@ -26,8 +26,10 @@ tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp unit/peer_add
 tutti_test(control_links_test SOURCES simulated/control_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(starved_links_test SOURCES simulated/starved_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(sim_hosts_test SOURCES simulated/hosts_test.cpp simulated/hosts_start_test.cpp simulated/hosts_end_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
-tutti_test(loss_test SOURCES unit/loss_test.cpp unit/heartbeat_test.cpp unit/gossip_test.cpp unit/told_calls_test.cpp
+tutti_test(loss_test SOURCES unit/loss_test.cpp unit/heartbeat_test.cpp unit/gossip_test.cpp unit/told_calls_test.cpp unit/comm_failure_test.cpp
                      LIBS tutti_comm tutti_sim LABELS unit)
+tutti_test(comm_parts_test SOURCES unit/call_order_test.cpp unit/own_waits_test.cpp unit/past_calls_test.cpp unit/call_memory_test.cpp unit/peer_links_test.cpp
+                           LIBS tutti_submit tutti_sim LABELS unit)
 tutti_test(remote_channel_test SOURCES unit/open_channel_test.cpp unit/peer_presence_test.cpp LIBS tutti_comm tutti_sim LABELS unit)
 tutti_test(start_phases_test SOURCES unit/start_phases_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS unit)
 tutti_test(sim_communicator_test SOURCES simulated/communicator_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)

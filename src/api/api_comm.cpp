@@ -234,7 +234,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
       return invalid_argument(fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color));
     auto& parent = entry->communicator;
-    JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
+    JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->waits().limit()};
     TUTTI_TRY(read_config(config, options));
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       options.refused = std::move(chosen).error();
@@ -258,7 +258,7 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
       return invalid_argument("ranks must be distinct ranks of comm");
     if (!std::ranges::binary_search(sorted, parent->rank()))
       return invalid_argument(fmt::format("rank {} calls, but is not in ranks", parent->rank()));
-    JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
+    JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->waits().limit()};
     TUTTI_TRY(read_config(config, options));
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       options.refused = std::move(chosen).error();
@@ -304,8 +304,8 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
   return ask(comm, asyncError, "asyncError", [](Communicator& c) {
     c.check_device();
-    const auto first = c.first_error();
-    if (c.failed()) c.mark_reported();
+    const auto first = c.failure().error_or_loss();
+    if (c.failed()) c.failure().mark_reported();
     return first ? static_cast<tuttiResult_t>(first->code) : tuttiSuccess;
   });
 }
@@ -327,7 +327,7 @@ tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
     if (timeoutMs < 0) return invalid_argument(fmt::format("timeoutMs {} is negative", timeoutMs));
-    entry->communicator->set_call_limit({.ms = timeoutMs, .from = "tuttiCommSetTimeout"});
+    entry->communicator->waits().set_limit({.ms = timeoutMs, .from = "tuttiCommSetTimeout"});
     return {};
   });
 }

@@ -28,9 +28,9 @@ tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, c
     TUTTI_TRY(not_null(algorithm, "algorithm"));
     TUTTI_TRY(not_null(transport, "transport"));
     auto entry = TUTTI_TRY(use(comm));
-    const Communicator::Used used = entry->communicator->used();
-    *algorithm = used.algorithm;
-    *transport = used.transport;
+    const PastCalls& past = entry->communicator->past_calls();
+    *algorithm = past.algorithm();
+    *transport = past.transport();
     return {};
   });
 }

@@ -79,10 +79,13 @@ const char* tuttiGetLastError(tuttiComm_t comm) {
   if (comm == nullptr) return last_words().text.c_str();
   try {
     const auto entry = handles<CommEntry>().use(comm);
-    if (entry && entry->communicator->failed())
-      report(entry->communicator->explained_failure());
-    else if (const auto loss = entry ? entry->communicator->first_error() : std::nullopt)
+    if (entry && entry->communicator->failed()) {
+      Error first = entry->communicator->failure().error();
+      if (auto* const device = entry->communicator->device()) device->explain_ending(first);
+      report(first);
+    } else if (const auto loss = entry ? entry->communicator->failure().error_or_loss() : std::nullopt) {
       report(*loss);
+    }
   } catch (const std::bad_alloc&) {
     return "out of memory";
   }
@@ -103,7 +106,7 @@ tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, char* text, 
       if (communicator.failed()) {
         const Error first = communicator.report_failure();
         found = {.result = static_cast<tuttiResult_t>(first.code), .text = first.text()};
-      } else if (const auto loss = communicator.first_error()) {
+      } else if (const auto loss = communicator.failure().error_or_loss()) {
         found = {.result = static_cast<tuttiResult_t>(loss->code), .text = loss->text()};
       }
     }

@@ -46,7 +46,7 @@ std::optional<AdoptedMemory> adopt(const Communicator& communicator, std::span<s
   if (process.config.text("TUTTI_REGISTER") != "mapped") return std::nullopt;
   auto adopted = AdoptedMemory::adopt(process.memory.segments, memory);
   if (adopted) return *std::move(adopted);
-  process.log.info(LogTopic::alloc, communicator.who(), "tuttiCommRegister: {}", adopted.error().text());
+  process.log.info(LogTopic::alloc, communicator.members().who, "tuttiCommRegister: {}", adopted.error().text());
   return std::nullopt;
 }
 
@@ -58,7 +58,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void
     TUTTI_TRY(not_null(handle, "handle"));
     auto entry = TUTTI_TRY(use(comm));
     if (bytes == 0) return invalid_argument("bytes is 0: there is nothing to register");
-    RegisteredRanges& ranges = entry->communicator->channels().registered_ranges();
+    RegisteredRanges& ranges = entry->communicator->links().channels().registered_ranges();
     const std::span memory(static_cast<std::byte*>(buff), bytes);
     *handle = reinterpret_cast<void*>(ranges.add(memory, adopt(*entry->communicator, memory)));
     return {};
@@ -69,7 +69,7 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   return guarded([&]() -> Result<void> {
     auto entry = TUTTI_TRY(use(comm));
     const auto id = reinterpret_cast<std::uint64_t>(handle);
-    if (!entry->communicator->channels().registered_ranges().remove(id))
+    if (!entry->communicator->links().channels().registered_ranges().remove(id))
       return invalid_argument("handle is not from tuttiCommRegister on this communicator, or was already deregistered");
     return {};
   });

@@ -46,7 +46,7 @@ Result<CallStream> named(tuttiStream_t stream);
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->report_failure();
   if (stream == nullptr && !Group::open() && !communicator->members().some_gpu) [[likely]] {  // the route is plain
-    if (!communicator->spans_hosts()) [[likely]]
+    if (!communicator->members().spans_hosts()) [[likely]]
       return run_alone(*communicator, request);
     request.route.path = Path::across_hosts;
     return run_in_turn(*communicator, request);

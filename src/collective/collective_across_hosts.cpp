@@ -19,12 +19,12 @@ Result<Progress> CollectiveAcrossHosts::advance() {
     return progress;
   }
   abandon(progress.error());
-  return communicator_.failure();
+  return communicator_.failure().error();
 }
 
 Result<Progress> CollectiveAcrossHosts::enter() {
   TUTTI_TRY(run_.begin());
-  communicator_.sign(run_.sequence(), request_.signature());
+  communicator_.marks().sign(run_.sequence(), request_.signature());
   if (!request_.layout) return start();
   counts_.emplace(communicator_, request_, run_.sequence());
   state_ = State::counts;
@@ -50,7 +50,7 @@ Result<Progress> CollectiveAcrossHosts::start() {
 Result<Progress> CollectiveAcrossHosts::after(Result<Progress> moved) {
   if (moved && *moved == Progress::done) {
     run_.finish();
-    communicator_.note_completed(run_.sequence());
+    communicator_.order().note_completed(run_.sequence());
     state_ = State::done;
   }
   return moved;
@@ -62,7 +62,8 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   if (run_.sequence() == 0 || state_ == State::done) return {};
   if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
   const Rank rank = waits_for();
-  stall_.look(communicator_.process().system.now_ns(), communicator_.gone().any() ? coming_from(rank) : Coming{});
+  stall_.look(communicator_.process().system.now_ns(),
+              communicator_.failure().gone().any() ? coming_from(rank) : Coming{});
   if (auto lost = stalled_by_loss()) return *std::move(lost);
   if (rank < 0) return {};
   auto gone = obstacle(communicator_, rank, &stall_, [this] { return where(); });
@@ -76,7 +77,7 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
 Coming CollectiveAcrossHosts::coming_from(Rank rank) const {
   if (rank < 0) return {};
   Coming all{.at_once = true};
-  for (const Channel& channel : communicator_.channels().of_collectives())
+  for (const Channel& channel : communicator_.links().channels().of_collectives())
     if (const auto& receiver = channel.receivers[static_cast<std::size_t>(rank)]) {
       const Coming one = coming(*receiver);
       all = {.bytes = all.bytes + one.bytes, .at_once = all.at_once && one.at_once};
@@ -91,7 +92,7 @@ Coming CollectiveAcrossHosts::coming_from(Rank rank) const {
 std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() const {
   constexpr std::int64_t times = 4;
   const bool in_turns = rooted(request_.collective) || prefixes(request_.collective);
-  if (in_turns || !communicator_.gone().any()) return std::nullopt;
+  if (in_turns || !communicator_.failure().gone().any()) return std::nullopt;
   if (stall_.ns() < next_call_ns + times * stall_.moved_for_ns()) return std::nullopt;
   return failure_before(communicator_, run_.sequence());
 }
@@ -102,10 +103,10 @@ Rank CollectiveAcrossHosts::waits_for() const {
 }
 
 std::int64_t CollectiveAcrossHosts::poll_set(std::vector<PollItem>& items) const {
-  const bool awaited = communicator_.channels().opening(items);
+  const bool awaited = communicator_.links().channels().opening(items);
   if (counts_) counts_->poll_set(items);
   if (state_ == State::run) run_.under_way().poll_set(items);
-  return communicator_.poll_deadline_ns(awaited);
+  return communicator_.links().poll_deadline_ns(awaited);
 }
 
 std::string CollectiveAcrossHosts::where() const {

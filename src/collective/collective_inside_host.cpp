@@ -22,7 +22,7 @@ Result<Progress> CollectiveInsideHost::advance() {
   }();
   if (progress) return progress;
   abandon(progress.error());
-  return communicator_.failure();
+  return communicator_.failure().error();
 }
 
 // ---- This rank's descriptor ----
@@ -37,13 +37,13 @@ Result<Progress> CollectiveInsideHost::enter() {
   }
   // Nothing but the descriptor: no payload outside of it, and no counts. A large call may carry one.
   const bool publishes_little = small_ && DescriptorRings::is_compact(run_.size().input_bytes_max);
-  auto may = TUTTI_TRY(communicator_.call_descriptors().may_enter(run_.sequence(), publishes_little));
+  auto may = TUTTI_TRY(communicator_.links().descriptors().may_enter(run_.sequence(), publishes_little));
   if (!may) return Progress::blocked;
 
-  CallDescriptor& descriptor = communicator_.call_descriptors().begin(run_.sequence());
+  CallDescriptor& descriptor = communicator_.links().descriptors().begin(run_.sequence());
   write_descriptor(descriptor);
-  communicator_.call_descriptors().publish(descriptor, run_.sequence());
-  communicator_.ring_all();
+  communicator_.links().descriptors().publish(descriptor, run_.sequence());
+  communicator_.links().ring_all();
   return entered();
 }
 
@@ -55,7 +55,7 @@ Result<Progress> CollectiveInsideHost::entered() {
 
 void CollectiveInsideHost::classify() {
   if (request_.layout) counts_.emplace(communicator_, request_, run_.sequence());
-  small_ = !counts_ && fits_inline(run_.size(), communicator_.access_facts(), access_table(false)) &&
+  small_ = !counts_ && fits_inline(run_.size(), communicator_.plans().access_facts(), access_table(false)) &&
            run_.may_use(Access::in_line);
   gathers_ = !small_ || gathers_although_inline();
 }
@@ -84,7 +84,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   descriptor.signature = request_.signature();
   descriptor.scalar = request_.scalar;
   const std::size_t bytes = run_.input_bytes();
-  const auto carry = [&] { write_payload(communicator_.call_descriptors().payload(run_.sequence(), bytes), bytes); };
+  const auto carry = [&] { write_payload(communicator_.links().descriptors().payload(run_.sequence(), bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
   if (counts_) counts_->publish(descriptor);
   describe_buffers(descriptor, communicator_, run_, access_table(true));
@@ -96,7 +96,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
 void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
   if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
     return copy_pass(run_.input(), {&to, 1}, bytes,
-                     communicator_.call_descriptors().streams(bytes) ? Loop::nontemporal : Loop::plain);
+                     communicator_.links().descriptors().streams(bytes) ? Loop::nontemporal : Loop::plain);
   }
   const Source source{.at = run_.input(), .scaled = true, .scalar = request_.scalar};
   reduce_pass({.sources = {&source, 1},
@@ -110,9 +110,9 @@ void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const
 
 Result<Progress> CollectiveInsideHost::gather() {
   for (; gathered_ < run_.shape().ranks; ++gathered_) {
-    auto descriptor = TUTTI_TRY(communicator_.call_descriptors().open(gathered_, run_.sequence()));
+    auto descriptor = TUTTI_TRY(communicator_.links().descriptors().open(gathered_, run_.sequence()));
     if (descriptor == nullptr) return Progress::blocked;
-    communicator_.notes().descriptors[gathered_] = descriptor;
+    communicator_.memory().notes().descriptors[gathered_] = descriptor;
     if (!small_) read_descriptor(gathered_, *descriptor);
   }
   if (small_) return start(Access::in_line);
@@ -121,7 +121,7 @@ Result<Progress> CollectiveInsideHost::gather() {
 }
 
 void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& descriptor) {
-  communicator_.windows().drop_if_retired(rank, descriptor.retired);
+  communicator_.links().windows().drop_if_retired(rank, descriptor.retired);
   buffers_.carried = buffers_.carried && descriptor.carries != 0;
   buffers_.huge = buffers_.huge && descriptor.huge != 0;
   buffers_.mapped = buffers_.mapped && descriptor.input.segment != 0 && descriptor.output.segment != 0;
@@ -132,8 +132,8 @@ void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& desc
 
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
-  const AccessFacts& facts = communicator_.access_facts();
-  auto& all_mapped = communicator_.notes().all_mapped;
+  const AccessFacts& facts = communicator_.plans().access_facts();
+  auto& all_mapped = communicator_.memory().notes().all_mapped;
   if (all_mapped != false) all_mapped = buffers_.mapped;
   const bool ordinary = !buffers_.mapped && !facts.one_process;
   const Access fastest = large_access(run_.size(), facts, access_table(ordinary), buffers_);
@@ -163,7 +163,7 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
 /// Maps only the buffers that the plan uses. A rank waits only for the peers that use its buffers. Other peers may get
 /// here after it has freed them.
 Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
-  auto& memory = communicator_.notes().memory;
+  auto& memory = communicator_.memory().notes().memory;
   std::ranges::fill(memory, PeerMemory{});
   memory[communicator_.rank()] = {.input = const_cast<std::byte*>(run_.input()), .output = run_.output()};
   return for_each_peer_place(plan, [this](const Place& place) { return map_window(place); });
@@ -172,10 +172,10 @@ Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
 Result<void> CollectiveInsideHost::map_window(const Place& place) {
   const bool input = place.where == Where::peer_input;
   const Rank rank = place.peer;
-  PeerMemory& memory = communicator_.notes().memory[rank];
+  PeerMemory& memory = communicator_.memory().notes().memory[rank];
   std::byte*& at = input ? memory.input : memory.output;
   if (at != nullptr) return {};
-  const CallDescriptor& call = *communicator_.notes().descriptors[rank];
+  const CallDescriptor& call = *communicator_.memory().notes().descriptors[rank];
   BufferDescriptor buffer = input ? call.input : call.output;
   std::size_t bytes = 0;
   if (counts_) {
@@ -195,7 +195,7 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
     memory.process = peer.foreign_process();
     return {};
   }
-  at = TUTTI_TRY(communicator_.windows().at(rank, buffer, bytes));
+  at = TUTTI_TRY(communicator_.links().windows().at(rank, buffer, bytes));
   return {};
 }
 
@@ -208,7 +208,7 @@ Result<Progress> CollectiveInsideHost::run() {
   if (lease_)
     if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
   lease_.reset();
-  communicator_.note_completed(run_.sequence());
+  communicator_.order().note_completed(run_.sequence());
   state_ = State::done;
   return Progress::done;
 }
@@ -223,14 +223,14 @@ Result<void> CollectiveInsideHost::poll_peers() {
 /// Late peers may still store into the output, so the output is taken back before the caller learns of the failure.
 /// They know its address once the call descriptor is published, and may begin without this rank.
 void CollectiveInsideHost::abandon(const Error& reason) {
-  communicator_.fail(with_calls(communicator_.call_descriptors(), {communicator_.rank(), run_.sequence()}, reason));
+  communicator_.fail(with_calls(communicator_.links().descriptors(), {communicator_.rank(), run_.sequence()}, reason));
   lease_.reset();
   const bool writable = state_ == State::gather || (state_ == State::run && access_ == Access::mapped);
   if (!small_ && writable) leased_ = run_.output();
 }
 
 Rank CollectiveInsideHost::waits_for() const {
-  if (state_ == State::enter) return run_.sequence() != 0 ? communicator_.call_descriptors().last_to_arrive() : -1;
+  if (state_ == State::enter) return run_.sequence() != 0 ? communicator_.links().descriptors().last_to_arrive() : -1;
   return state_ == State::gather ? gathered_ : run_.waiting_for();
 }
 

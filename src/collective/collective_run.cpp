@@ -12,8 +12,8 @@ namespace tutti {
 Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   if (auto* const device = communicator_.device()) [[unlikely]]
     TUTTI_TRY(device->host_call(request_.queued != nullptr));
-  sequence_ = sequence != 0 ? sequence : communicator_.next_sequence();
-  if (communicator_.gone().any()) [[unlikely]]
+  sequence_ = sequence != 0 ? sequence : communicator_.order().next_sequence();
+  if (communicator_.failure().gone().any()) [[unlikely]]
     if (auto failure = failure_before(communicator_, sequence_)) return *std::move(failure);
   shape_.collective = request_.collective;  // one by one: the rest of a shape is long, and stays empty
   shape_.ranks = communicator_.ranks();
@@ -42,7 +42,7 @@ std::size_t CollectiveRun::output_bytes() const {
 Result<void> CollectiveRun::copy_input() {
   const std::size_t bytes = input_bytes();
   if (bytes == 0) return {};
-  auto copy = TUTTI_TRY(communicator_.staging(bytes));
+  auto copy = TUTTI_TRY(communicator_.memory().staging(bytes));
   std::memcpy(copy, request_.input, bytes);
   input_ = copy;
   return {};
@@ -50,7 +50,7 @@ Result<void> CollectiveRun::copy_input() {
 
 Result<void> CollectiveRun::put_output_aside() {
   if (output_bytes() == 0) return {};
-  output_ = TUTTI_TRY(communicator_.staging(output_bytes()));
+  output_ = TUTTI_TRY(communicator_.memory().staging(output_bytes()));
   return {};
 }
 
@@ -60,7 +60,8 @@ void CollectiveRun::note_small() {
   if (shape_.ranks == 1 || shape_.ranks > limits::sources_max || communicator_.device() != nullptr ||
       communicator_.process().choices.plan_file)
     return;
-  communicator_.small_calls().add(request_.collective, request_.group_bytes(), communicator_.used().algorithm);
+  PastCalls& past = communicator_.past_calls();
+  past.small().add(request_.collective, request_.group_bytes(), past.algorithm());
 }
 
 bool CollectiveRun::may_use(Access access) const {
@@ -79,12 +80,12 @@ const Plan& CollectiveRun::choose(Access access) {
   const auto [plan, algorithm] =
       from_file_ ? communicator_.plans().from_file(shape_, access)
                  : communicator_.plans().of(shape_, access, size_.choice_bytes(), request_.layout != nullptr);
-  communicator_.note_used(algorithm, access);
+  communicator_.past_calls().note_used(algorithm, communicator_.links().channels().transport(access));
   return plan;
 }
 
 Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
-  auto& notes = communicator_.notes();
+  auto& notes = communicator_.memory().notes();
   if (request_.op == ReduceOp::pre_mul_sum)
     for (Rank rank = 0; rank < shape_.ranks; ++rank)
       notes.scalars[rank] = factors ? notes.descriptors[rank]->scalar : request_.scalar;
@@ -102,12 +103,12 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
     binding_.input_groups = request_.layout->input;
     binding_.output_groups = request_.layout->output;
   }
-  if (access_ == Access::slots) binding_.split.tile(communicator_.channels().slot_bytes(), plan.items_max);
+  if (access_ == Access::slots) binding_.split.tile(communicator_.links().channels().slot_bytes(), plan.items_max);
   if (plan.scratch_groups > 0)
-    binding_.scratch = TUTTI_TRY(communicator_.scratch(plan.scratch_groups * size_.group_bytes));
-  run_.emplace(plan, binding_, communicator_.links());
+    binding_.scratch = TUTTI_TRY(communicator_.memory().scratch(plan.scratch_groups * size_.group_bytes));
+  run_.emplace(plan, binding_, communicator_.links().context());
   if (size_.choice_bytes() >= PredictionCheck::bytes_min) [[unlikely]]
-    if (auto* const check = communicator_.prediction_check()) compare_with_prediction(*check);
+    if (auto* const check = communicator_.plans().prediction_check()) compare_with_prediction(*check);
   return {};
 }
 

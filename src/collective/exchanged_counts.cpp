@@ -14,9 +14,9 @@ SmallGather::SmallGather(Communicator& communicator, std::span<const std::byte> 
   binding_.output = all_.data();
   binding_.scratch = scratch_.data();
   binding_.split = Split(mine_.size(), 1, plan.parts);
-  binding_.split.tile(communicator.channels().slot_bytes(), plan.items_max);
+  binding_.split.tile(communicator.links().channels().slot_bytes(), plan.items_max);
   binding_.sequence = sequence;
-  run_.emplace(plan, binding_, communicator.links());
+  run_.emplace(plan, binding_, communicator.links().context());
 }
 
 ExchangedCounts::ExchangedCounts(Communicator& communicator, const Request& request, std::uint64_t sequence)

@@ -13,7 +13,7 @@ namespace tutti {
 /// the number of the call if a SmallCall has published its descriptor.
 inline void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request,
                                  std::uint64_t published = 0) {
-  if (communicator.spans_hosts()) return made.emplace<CollectiveAcrossHosts>(communicator, request);
+  if (communicator.members().spans_hosts()) return made.emplace<CollectiveAcrossHosts>(communicator, request);
   made.emplace<CollectiveInsideHost>(communicator, request, published);
 }
 

@@ -15,7 +15,7 @@ Mailbox::Mailbox(Communicator& communicator)
     : communicator_(communicator),
       windows_(communicator.process(), communicator.members(), waits_),
       peers_(static_cast<std::size_t>(communicator.ranks())) {
-  const Channel& channel = communicator.channels().messages();
+  const Channel& channel = communicator.links().channels().messages();
   for (std::size_t at = 0; at < peers_.size(); ++at)
     peers_[at] = {.sender = channel.senders[at].get(),
                   .receiver = channel.receivers[at].get(),
@@ -23,8 +23,9 @@ Mailbox::Mailbox(Communicator& communicator)
 }
 
 Mailbox& mailbox_of(Communicator& communicator) {
-  if (communicator.background() == nullptr) communicator.attach(std::make_unique<Mailbox>(communicator));
-  return static_cast<Mailbox&>(*communicator.background());
+  BesideCalls& beside = communicator.beside_calls();
+  if (beside.background() == nullptr) beside.attach(std::make_unique<Mailbox>(communicator));
+  return static_cast<Mailbox&>(*beside.background());
 }
 
 /// A message to this rank itself is copied, at once or aside.
@@ -112,7 +113,7 @@ bool Mailbox::progress() {
     if (auto advanced = advance(); !advanced) communicator_.fail(std::move(advanced).error());
   if (counts_.moves() == before && ++fruitless_ % fruitless_looks == 0 && !communicator_.failed())
     if (auto why = look()) communicator_.fail(*std::move(why));
-  if (communicator_.failed()) fail_all(communicator_.failure());
+  if (communicator_.failed()) fail_all(communicator_.failure().error());
   return counts_.moves() != before;
 }
 

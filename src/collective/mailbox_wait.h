@@ -17,7 +17,7 @@ class InMailbox : public Operation {
   Communicator* communicator() override { return &communicator_; }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
     mailbox_.poll_set(items);
-    return communicator_.spans_hosts() ? communicator_.poll_deadline_ns(/*awaited=*/true) : 0;
+    return communicator_.members().spans_hosts() ? communicator_.links().poll_deadline_ns(/*awaited=*/true) : 0;
   }
 
  protected:
@@ -41,7 +41,7 @@ class MailboxWait final : public InMailbox {
     auto gone = mailbox_.look_at_peers();
     if (!gone) return {};
     communicator_.fail(*std::move(gone));
-    return communicator_.failure();
+    return communicator_.failure().error();
   }
   std::string where() const override {
     const Rank rank = waits_for();
@@ -67,7 +67,7 @@ class MailboxProbe final : public InMailbox {
   Result<void> poll_peers() override {
     (void)mailbox_.probe_to_the_end(source_, tag_);
     if (!communicator_.failed()) return {};
-    return communicator_.failure();
+    return communicator_.failure().error();
   }
   std::string where() const override { return "a probe"; }
   Rank waits_for() const override { return source_ == MessageEnvelope::any ? any_rank : source_; }

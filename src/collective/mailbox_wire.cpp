@@ -62,7 +62,8 @@ Result<void> Mailbox::pull(Rank from) {
   constexpr int packets_at_once = 16;  // before the others' turn
   Peer& peer = peers_[from];
   for (int packets = 0; packets < packets_at_once;) {
-    auto piece = TUTTI_TRY(peer.packet.peek(*peer.receiver, peer.remote, communicator_.channels().slot_bytes()));
+    auto piece =
+        TUTTI_TRY(peer.packet.peek(*peer.receiver, peer.remote, communicator_.links().channels().slot_bytes()));
     if (piece == ArrivingPacket::Piece::none) return {};
     if (piece == ArrivingPacket::Piece::first) TUTTI_TRY(open_packet(from));
     TUTTI_TRY(peer.packet.take(*peer.receiver));

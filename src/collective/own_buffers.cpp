@@ -11,9 +11,9 @@ namespace {
 void write_rights(CallDescriptor& descriptor, Communicator& communicator, bool mapped) {
   Process& process = communicator.process();
   const Membership& members = communicator.members();
-  const AccessFacts& facts = communicator.access_facts();
+  const AccessFacts& facts = communicator.plans().access_facts();
   const bool may_pull =
-      facts.pulls && (!mapped || communicator.notes().all_mapped != true || facts.forced == Access::cma);
+      facts.pulls && (!mapped || communicator.memory().notes().all_mapped != true || facts.forced == Access::cma);
   descriptor.mappable = still_maps(process, members) ? 1 : 0;
   descriptor.readable = descriptor.mappable != 0 && may_pull && still_pulls(process, members) ? 1 : 0;
 }
@@ -49,7 +49,7 @@ void describe_buffers(CallDescriptor& descriptor, Communicator& communicator, co
   const bool mapped = descriptor.input.segment != 0 && descriptor.output.segment != 0;
   descriptor.carries = 0;
   descriptor.huge = 0;
-  const AccessFacts& facts = communicator.access_facts();
+  const AccessFacts& facts = communicator.plans().access_facts();
   descriptor.mappable = descriptor.readable = 1;
   if (facts.one_process || facts.forced == Access::slots) return;
   write_rights(descriptor, communicator, mapped);

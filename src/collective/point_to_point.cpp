@@ -63,7 +63,7 @@ Result<bool> PointToPoint::flush() {
   bool all = true;
   for (const auto& queue : queues_) {
     if (!queue.send) continue;
-    auto flushed = communicator_.channels().point_to_point().senders[queue.peer]->flush();
+    auto flushed = communicator_.links().channels().point_to_point().senders[queue.peer]->flush();
     if (!flushed) return std::move(flushed).error().at_peer(queue.peer);
     all = all && *flushed;
   }
@@ -71,9 +71,9 @@ Result<bool> PointToPoint::flush() {
 }
 
 std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
-  if (!communicator_.spans_hosts()) return 0;
-  const bool awaited = communicator_.channels().opening(items);
-  const Channel& channel = communicator_.channels().point_to_point();
+  if (!communicator_.members().spans_hosts()) return 0;
+  const bool awaited = communicator_.links().channels().opening(items);
+  const Channel& channel = communicator_.links().channels().point_to_point();
   for (const auto& queue : queues_) {
     if (queue.send) {
       channel.senders[queue.peer]->poll_set(items);
@@ -81,7 +81,7 @@ std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
       channel.receivers[queue.peer]->poll_set(items);
     }
   }
-  return communicator_.poll_deadline_ns(awaited);
+  return communicator_.links().poll_deadline_ns(awaited);
 }
 
 Result<void> PointToPoint::to_self() {
@@ -102,16 +102,17 @@ PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
 
 /// A peer of this host is reached through memory, whatever wire other peers are reached by.
 void PointToPoint::note_carrier(Rank peer, const Header& header) {
-  if (communicator_.members().peers[peer].remote()) return communicator_.note_used("", Access::slots);
+  PastCalls& past = communicator_.past_calls();
+  if (communicator_.members().peers[peer].remote())
+    return past.note_used("", communicator_.links().channels().transport(Access::slots));
   Access access = Access::slots;
   if (header.carried.carry == Carry::window) access = Access::mapped;
   if (header.carried.carry == Carry::pull) access = Access::cma;
-  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-  communicator_.note_used("", name(access).data());
+  past.note_used("", name(access));
 }
 
 Result<Progress> PointToPoint::send(Queue& queue) {
-  Sender& sender = *communicator_.channels().point_to_point().senders[queue.peer];
+  Sender& sender = *communicator_.links().channels().point_to_point().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) {
     const auto settled = TUTTI_TRY(sender.settled());
@@ -124,7 +125,8 @@ Result<Progress> PointToPoint::send(Queue& queue) {
   }
   if (!queue.begun && has_left(communicator_, queue.peer))
     return Error{.code = Code::remote,
-                 .what = fmt::format("{} left the communicator during {}", communicator_.describe(queue.peer), where()),
+                 .what = fmt::format("{} left the communicator during {}", communicator_.members().describe(queue.peer),
+                                     where()),
                  .peer = queue.peer};
   auto slot = TUTTI_TRY(sender.acquire());
   if (slot.empty()) return Progress::blocked;
@@ -166,7 +168,8 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
   if (!queue.by_reference) return {};
   if (!lease_) lease_.emplace(communicator_);
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
-  auto memory = SenderMemory::open(communicator_, communicator_.windows(), queue.peer, header.carried, request.bytes);
+  auto memory =
+      SenderMemory::open(communicator_, communicator_.links().windows(), queue.peer, header.carried, request.bytes);
   if (!memory) return refuse(queue, std::move(memory).error());
   queue.memory = *memory;
   return {};
@@ -177,17 +180,18 @@ Result<void> PointToPoint::refuse(Queue& queue, Error why) {
   if (!note_refusal(communicator_, why)) return why;
   queue.by_reference = false;
   queue.moved = 0;
-  return communicator_.channels().point_to_point().receivers[queue.peer]->refuse();
+  return communicator_.links().channels().point_to_point().receivers[queue.peer]->refuse();
 }
 
 Result<Progress> PointToPoint::receive(Queue& queue) {
-  Receiver& receiver = *communicator_.channels().point_to_point().receivers[queue.peer];
+  Receiver& receiver = *communicator_.links().channels().point_to_point().receivers[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
   const bool remote = communicator_.members().peers[queue.peer].remote();
-  const std::size_t length =
-      queue.begun ? std::min(communicator_.channels().slot_bytes(), request.bytes - queue.moved) : sizeof(Header);
+  const std::size_t length = queue.begun
+                                 ? std::min(communicator_.links().channels().slot_bytes(), request.bytes - queue.moved)
+                                 : sizeof(Header);
   auto slot = receiver.peek(remote ? length : 0);  // shared memory stores the length
   if (!slot) return std::move(slot).error();
   if (slot->data() == nullptr) return Progress::blocked;
@@ -220,7 +224,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed the data read here.
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
-  TUTTI_TRY(communicator_.channels().point_to_point().receivers[queue.peer]->release());
+  TUTTI_TRY(communicator_.links().channels().point_to_point().receivers[queue.peer]->release());
   finish(queue);
   return Progress::moved;
 }
@@ -239,7 +243,7 @@ Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
     queue.stall.look(communicator_.process().system.now_ns(),
-                     coming(*communicator_.channels().point_to_point().receivers[queue.peer]));
+                     coming(*communicator_.links().channels().point_to_point().receivers[queue.peer]));
     auto gone = obstacle(communicator_, queue.peer, &queue.stall, [this] { return where(); });
     if (!gone) continue;
     auto moved = queue.send ? send(queue) : receive(queue);

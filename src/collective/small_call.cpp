@@ -36,23 +36,23 @@ bool SmallCall::run() {
   // Where each rank waits for all others, it notices that one of them is gone.
   const bool needs_all =
       facts_.input == Holders::everybody && facts_.output == Holders::everybody && facts_.computes != Computes::prefix;
-  if (!needs_all && communicator_.gone().any()) return false;
+  if (!needs_all && communicator_.failure().gone().any()) return false;
   if (!publish()) return false;
   prepare();
   if (!open_needed()) return false;
-  communicator_.note_completed(sequence_);  // nobody needs anything more, whether this rank gets further or not
+  communicator_.order().note_completed(sequence_);  // nobody needs anything more, whether this rank gets further or not
   finish();
   return true;
 }
 
 bool SmallCall::publish() {
-  CallDescriptors& lines = communicator_.call_descriptors();
+  CallDescriptors& lines = communicator_.links().descriptors();
   if (request_.collective != Collective::barrier)
     input_bytes_ = request_.group_bytes() *
                    static_cast<std::size_t>(facts_.input_groups == GroupCount::one ? 1 : communicator_.ranks());
   const auto may = lines.may_enter(lines.published() + 1, DescriptorRings::is_compact(input_bytes_));
   if (!may || !*may) return false;
-  sequence_ = communicator_.next_sequence();
+  sequence_ = communicator_.order().next_sequence();
   CallDescriptor& mine = lines.begin(sequence_);
   mine.signature = request_.signature();
   if (input_bytes_ > 0 && holds(facts_.input, communicator_.rank(), request_.root)) {
@@ -63,7 +63,7 @@ bool SmallCall::publish() {
       std::memcpy(to, request_.input, input_bytes_);
   }
   lines.publish(mine, sequence_);
-  communicator_.ring_all();
+  communicator_.links().ring_all();
   return true;
 }
 
@@ -74,7 +74,9 @@ int SmallCall::combined() const {
 
 /// A reduction combines the inputs in the order of ranks, as one_shot does.
 void SmallCall::prepare() {
-  communicator_.note_used(communicator_.small_calls().algorithm(request_.collective), Access::in_line);
+  PastCalls& past = communicator_.past_calls();
+  past.note_used(past.small().algorithm(request_.collective),
+                 communicator_.links().channels().transport(Access::in_line));
   output_ = request_.output;
   if (facts_.computes == Computes::nothing || request_.count == 0 || !has_output_) return;
   const int ranks = combined();
@@ -112,7 +114,7 @@ bool SmallCall::yield() {
 /// False: its descriptor did not come soon.
 bool SmallCall::await(Rank peer) {
   const bool crowded = communicator_.members().oversubscribed;
-  for (int polls = 0; !communicator_.call_descriptors().has_arrived(peer, sequence_); ++polls) {
+  for (int polls = 0; !communicator_.links().descriptors().has_arrived(peer, sequence_); ++polls) {
     if (polls == (crowded ? yields_max : polls_max)) return false;
     if (crowded && !yield()) return false;
     if (!crowded && polls >= polls_before_pausing) pause();
@@ -121,7 +123,7 @@ bool SmallCall::await(Rank peer) {
 }
 
 bool SmallCall::open(Rank peer) {
-  CallDescriptors& lines = communicator_.call_descriptors();
+  CallDescriptors& lines = communicator_.links().descriptors();
   if (!lines.has_arrived(peer, sequence_) && !await(peer)) return false;
   const auto line = lines.open(peer, sequence_);
   return line && *line != nullptr;
@@ -150,7 +152,7 @@ std::size_t SmallCall::own_part() const {
 
 const std::byte* SmallCall::input_of(Rank rank) const {
   if (rank == communicator_.rank()) return request_.input;
-  return std::as_const(communicator_.call_descriptors()).payload(rank, sequence_, input_bytes_);
+  return std::as_const(communicator_.links().descriptors()).payload(rank, sequence_, input_bytes_);
 }
 
 }  // namespace tutti

@@ -24,10 +24,10 @@ class SmallCall {
         facts_(facts_of(request.collective)),
         has_output_(holds(facts_.output, communicator.rank(), request.root)) {}
 
-  /// Whether such a call of this size has been found to be small: see Communicator::small_calls.
-  static bool serves(const Communicator& communicator, const Request& request) {
-    return communicator.small_calls().hold(request.collective, request.group_bytes()) && request.form == Form::plain &&
-           request.op != ReduceOp::pre_mul_sum;
+  /// Whether such a call of this size has been found to be small: see SmallCalls.
+  static bool serves(Communicator& communicator, const Request& request) {
+    return communicator.past_calls().small().hold(request.collective, request.group_bytes()) &&
+           request.form == Form::plain && request.op != ReduceOp::pre_mul_sum;
   }
 
   /// Carries the call out, whose turn must have come. Waits some microseconds for the peers. False: a peer is late, or

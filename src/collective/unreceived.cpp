@@ -25,7 +25,7 @@ Error not_received(const Communicator& communicator, Rank from, const std::strin
 /// What a peer has sent and this rank has not asked for.
 Result<void> check_from(Communicator& communicator, Rank peer) {
   const bool remote = communicator.members().peers[peer].remote();
-  Channel& channel = communicator.channels().point_to_point();
+  Channel& channel = communicator.links().channels().point_to_point();
   if (!channel.may_have_arrived(peer)) return {};
   Receiver& receiver = *channel.receivers[peer];
   const auto message = receiver.peek(remote ? sizeof(Header) : 0);  // shared memory stores the length
@@ -33,7 +33,7 @@ Result<void> check_from(Communicator& communicator, Rank peer) {
   Header header;
   if (message->size() < sizeof header) return Error{.code = Code::remote, .what = "a message has no header"};
   std::memcpy(&header, message->data(), sizeof header);
-  const Channels& channels = communicator.channels();
+  const Channels& channels = communicator.links().channels();
   const std::size_t fits = channels.slot_bytes() * static_cast<std::size_t>(channels.slots()) - sizeof header;
   // The sender of such a message still waits, and hears that this rank leaves.
   if (!remote && (header.carried.carry != Carry::slots || header.bytes > fits)) return {};
@@ -47,14 +47,14 @@ Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
   const auto settled = channel.senders[peer]->settled();
   if (!settled || *settled != Settled::not_yet) return {};
   return misuse(peer, fmt::format("{} left without receiving a message that rank {} has sent to it",
-                                  communicator.describe(peer), communicator.rank()));
+                                  communicator.members().describe(peer), communicator.rank()));
 }
 
 /// For a communicator that has no mailbox: whether something lies there for one.
 bool has_mail(Communicator& communicator) {
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank()) continue;
-    Channel& channel = communicator.channels().messages();
+    Channel& channel = communicator.links().channels().messages();
     if (!channel.may_have_arrived(rank)) continue;
     Receiver& receiver = *channel.receivers[static_cast<std::size_t>(rank)];
     const bool remote = communicator.members().peers[static_cast<std::size_t>(rank)].remote();
@@ -70,7 +70,7 @@ Result<void> Mailbox::check_received() {
   const std::lock_guard lock(mutex_);
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
     if (rank == communicator_.rank() || peers_[rank].gone) continue;
-    if (!communicator_.channels().messages().may_have_arrived(rank)) continue;
+    if (!communicator_.links().channels().messages().may_have_arrived(rank)) continue;
     for (std::uint64_t before = counts_.moves() - 1; counts_.moves() != before;) {
       before = counts_.moves();
       if (!pull(rank)) break;  // a connection that has ended brings nothing more
@@ -86,10 +86,11 @@ Result<void> check_all_received(Communicator& communicator) {
   for (Rank peer = 0; peer < communicator.ranks(); ++peer) {
     if (peer == communicator.rank()) continue;
     TUTTI_TRY(check_from(communicator, peer));
-    for (Channel* const channel : {&communicator.channels().point_to_point(), &communicator.channels().messages()})
+    Channels& channels = communicator.links().channels();
+    for (Channel* const channel : {&channels.point_to_point(), &channels.messages()})
       TUTTI_TRY(check_to(communicator, *channel, peer));
   }
-  if (communicator.background() == nullptr && !has_mail(communicator)) return {};
+  if (communicator.beside_calls().background() == nullptr && !has_mail(communicator)) return {};
   return mailbox_of(communicator).check_received();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/communicator.h"
 #include "comm/control_links.h"
 #include "net/control_graph.h"
 
@@ -14,9 +13,9 @@ constexpr std::int64_t name_limit_ns = 500'000'000;
 
 }  // namespace
 
-CallComparison::CallComparison(Communicator& communicator)
-    : communicator_(communicator), history_(communicator.history()) {
-  const Membership& members = communicator.members();
+CallComparison::CallComparison(System& system, const Membership& members, const CallHistory& history,
+                               const std::atomic<bool>& failed)
+    : system_(system), members_(members), history_(history), failed_(failed) {
   for (Rank rank = 0; rank < members.ranks; ++rank)
     if (rank != members.rank && members.hosts[rank] == members.hosts[members.rank]) compared_.push_back({.rank = rank});
   for (const Rank rank : control_neighbours(members.rank, members.hosts)) compared_.push_back({.rank = rank});
@@ -35,12 +34,11 @@ Result<void> CallComparison::look() {
 Result<void> CallComparison::check_before_leaving(std::int64_t limit_ns) {
   constexpr std::int64_t poll_timeout_ns = 200'000;
   if (history_.latest() == 0) return {};
-  System& system = communicator_.process().system;
-  const std::int64_t end_ns = system.now_ns() + limit_ns;
+  const std::int64_t end_ns = system_.now_ns() + limit_ns;
   for (bool first = true;; first = false) {
     auto all = TUTTI_TRY(poll_peers(/*ask=*/first));
-    if (all || communicator_.failed() || system.now_ns() >= end_ns) return {};
-    system.poll({}, poll_timeout_ns);
+    if (all || failed_.load(std::memory_order_acquire) || system_.now_ns() >= end_ns) return {};
+    system_.poll({}, poll_timeout_ns);
   }
 }
 
@@ -77,14 +75,14 @@ void CallComparison::send_to_all(bool ask) {
   if (ask)
     for (Compared& with : compared_) with.answers = header(with.rank).answers.load(std::memory_order_acquire);
   if (!last || (!ask && last->sequence() == told_)) return;
-  communicator_.members().control->send_summary(*last, ask);
+  members_.control->send_summary(*last, ask);
   told_ = last->sequence();
 }
 
 Result<void> CallComparison::compare(Compared& with) {
   note_state(with);
   if (with.differing) {
-    if (communicator_.process().system.now_ns() - with.differs_since_ns < name_limit_ns) return {};
+    if (system_.now_ns() - with.differs_since_ns < name_limit_ns) return {};
     return differing_somewhere(with);
   }
   const std::uint64_t latest = history_.latest();
@@ -116,7 +114,7 @@ Result<void> CallComparison::check(Compared& with, const CallSummary& theirs) {
   if (theirs.sequence() == with.agreed + 1 && !(mine->last.signature == theirs.last.signature))
     return differing_calls(own(theirs.sequence()), {with.rank, theirs.sequence(), theirs.last.signature});
   with.differing = theirs;
-  with.differs_since_ns = communicator_.process().system.now_ns();
+  with.differs_since_ns = system_.now_ns();
   send_calls(with);
   return {};
 }
@@ -127,7 +125,7 @@ Error CallComparison::differing_somewhere(const Compared& with) const {
   const MadeCall mine = own(theirs.sequence());
   if (!(mine.signature == theirs.last.signature))
     return differing_calls(mine, {with.rank, theirs.sequence(), theirs.last.signature});
-  return differing_between(communicator_.rank(), with.rank, with.agreed, theirs.sequence());
+  return differing_between(members_.rank, with.rank, with.agreed, theirs.sequence());
 }
 
 /// Sends the peer this rank's calls after the last equal hash, as far as the history has them.
@@ -137,11 +135,11 @@ void CallComparison::send_calls(const Compared& with) const {
   const std::uint64_t kept = last - std::min<std::uint64_t>(last, CallHistory::kept);
   for (std::uint64_t sequence = std::max(with.agreed, kept) + 1; sequence <= last; ++sequence)
     if (const auto mine = history_.find(sequence)) marks.push_back(mine->last);
-  communicator_.members().control->send_calls(with.rank, marks);
+  members_.control->send_calls(with.rank, marks);
 }
 
 Result<void> CallComparison::check_calls() {
-  for (const PeerCalls& told : communicator_.members().control->take_calls())
+  for (const PeerCalls& told : members_.control->take_calls())
     for (const CallMark& theirs : told.marks) {
       const auto mine = history_.find(theirs.sequence);
       if (mine && !(mine->last.signature == theirs.signature))
@@ -156,8 +154,7 @@ Result<void> CallComparison::check_leaver(const Compared& with, const CallSummar
   // Read the summary again: one that was read before the state may not be the last.
   const auto last = left ? header(with.rank).calls.load() : std::nullopt;
   if (!last || last->sequence() < theirs.sequence() || last->sequence() >= latest) return {};
-  return left_before(communicator_.describe(with.rank), {with.rank, last->sequence(), last->last.signature},
-                     own(latest));
+  return left_before(members_.describe(with.rank), {with.rank, last->sequence(), last->last.signature}, own(latest));
 }
 
 /// To be called before the summary is read: an answer that arrives in between would count although it was not compared.
@@ -165,13 +162,13 @@ void CallComparison::note_state(Compared& with) const {
   const AreaHeader& theirs = header(with.rank);
   with.ended = theirs.state_now() != RankState::open;
   // A remote peer may have made more calls since its last summary, so it must have answered.
-  const bool asked = communicator_.members().peers[with.rank].remote();
+  const bool asked = members_.peers[with.rank].remote();
   with.answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;
 }
 
 MadeCall CallComparison::own(std::uint64_t sequence) const {
   const auto made = history_.find(sequence);
-  return {communicator_.rank(), sequence, made ? made->last.signature : Signature{}};
+  return {members_.rank, sequence, made ? made->last.signature : Signature{}};
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // Checks that the ranks of a communicator without call descriptors make equal calls, even if they exchange no data.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -8,7 +9,7 @@
 
 #include "call/mismatch.h"
 #include "comm/call_history.h"
-#include "comm/communicator.h"
+#include "comm/membership.h"
 
 namespace tutti {
 
@@ -21,7 +22,9 @@ namespace tutti {
 /// Thread-safe.
 class CallComparison {
  public:
-  explicit CallComparison(Communicator& communicator);
+  /// All arguments must outlive this object. `history`: of this rank's calls. `failed` ends a wait.
+  CallComparison(System& system, const Membership& members, const CallHistory& history,
+                 const std::atomic<bool>& failed);
 
   /// Sends peers the summary if there were calls since the last time.
   void tell();
@@ -58,11 +61,13 @@ class CallComparison {
   Result<bool> poll_peers(bool ask);
   void note_state(Compared& with) const;
   bool settled(const Compared& with) const { return with.ended || (with.answered && with.agreed >= history_.latest()); }
-  const AreaHeader& header(Rank rank) const { return communicator_.members().peers[rank].area.header(); }
+  const AreaHeader& header(Rank rank) const { return members_.peers[rank].area.header(); }
   MadeCall own(std::uint64_t sequence) const;
 
-  Communicator& communicator_;
+  System& system_;
+  const Membership& members_;
   const CallHistory& history_;
+  const std::atomic<bool>& failed_;
   std::mutex mutex_;
   std::vector<Compared> compared_;
   std::uint64_t told_ = 0;

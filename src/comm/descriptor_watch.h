@@ -17,8 +17,10 @@ Error with_calls(const CallDescriptors& descriptors, Reporter by, Error error);
 /// left), remote.
 Result<void> check_descriptors(Communicator& communicator, std::uint64_t sequence, bool over);
 
-/// For a rank that leaves: compares its calls with the calls of all peers, and waits at most `limit_ns` for peers that
-/// have not made its last call yet. Errors: invalid_usage (a mismatch, or a peer in a call that this rank never makes).
-Result<void> check_before_leaving(Communicator& communicator, std::int64_t limit_ns);
+/// For a rank that leaves: checks that all peers have made the same calls, as far as can be known soon. Waits at most
+/// half a second for peers that have not made this rank's last call yet. Errors: invalid_usage (a mismatch, or a peer
+/// in a call that this rank never makes); the loss of a peer that was noted, as what this rank has not done then is a
+/// consequence, which the others are to know.
+Result<void> check_before_leaving(Communicator& communicator);
 
 }  // namespace tutti

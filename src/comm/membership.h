@@ -58,6 +58,7 @@ struct Membership {
   Rank rank = 0;
   int ranks = 1;
   std::string name;  ///< for messages: "comm 1f3a"
+  std::string who;   ///< of this rank: "comm 1f3a rank 2"
   bool deterministic = false;
   WhileWaiting while_waiting;
   CallLimit call_limit;  ///< of calls, unless tuttiCommSetTimeout says otherwise

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/fixed_text.h"
+#include "comm/loss.h"
 
 namespace tutti {
 namespace {
@@ -32,12 +33,12 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
   switch (header.state_now()) {
     case RankState::aborted:
       return Error{.code = Code::remote,
-                   .what = fmt::format("{} aborted the communicator", communicator.describe(rank)),
+                   .what = fmt::format("{} aborted the communicator", communicator.members().describe(rank)),
                    .peer = rank};
     case RankState::failed:
       // One event has one code on all ranks: that of its first cause.
       return Error{.code = received_code(header.failure.load(std::memory_order_relaxed)),
-                   .what = told(get_text(header.message, Lines::several), communicator.describe(rank)),
+                   .what = told(get_text(header.message, Lines::several), communicator.members().describe(rank)),
                    .peer = culprit_of(communicator, rank)};
     case RankState::lost:
     case RankState::silent:
@@ -46,18 +47,37 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
                    .peer = culprit_of(communicator, rank)};
     case RankState::starting:
     case RankState::open:
-      if (communicator.gone().since_ns(rank) == 0) return std::nullopt;
-      return communicator.lost(rank);
+      if (communicator.failure().gone().since_ns(rank) == 0) return std::nullopt;
+      return lost(communicator, rank);
     case RankState::damaged:
       return Error{
           .code = Code::remote,
           .what = fmt::format("the state of {} in shared memory is a number that does not exist: something has "
                               "overwritten its memory",
-                              communicator.describe(rank)),
+                              communicator.members().describe(rank)),
           .peer = rank};
     case RankState::closed: return std::nullopt;
   }
   return std::nullopt;
+}
+
+/// Ranks of other hosts see the connections close before this can be told, and say that this rank is lost.
+Error lost_descriptors(const Communicator& communicator) {
+  return {.code = Code::system,
+          .what = fmt::format("{} has lost its descriptors: the program has closed some that tutti uses (closefrom, "
+                              "close_range, or close of numbers that are not its own)",
+                              communicator.members().describe(communicator.rank())),
+          .peer = communicator.rank()};
+}
+
+/// A process that lives and serves its peers no more is no rank any more, and was not killed either. One that is being
+/// ended may still seem to live.
+Error lost(const Communicator& communicator, Rank rank) {
+  const auto& process = communicator.members().peers[static_cast<std::size_t>(rank)].process;
+  LossKind kind = LossKind::ended;
+  if (process && !process->ended())
+    kind = communicator.failure().gone().is_mute(rank) ? LossKind::mute : LossKind::replaced;
+  return Loss{.kind = kind}.error(communicator.members().describe(rank), rank);
 }
 
 std::optional<Error> failure_of_any(const Communicator& communicator) {
@@ -86,7 +106,7 @@ std::optional<Error> failure_before(const Communicator& communicator, std::uint6
   if (auto failure = failure_in_any(communicator, sequence)) return failure;
   const std::int64_t now_ns = communicator.process().system.now_ns();
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
-    const std::int64_t since_ns = communicator.gone().since_ns(rank);
+    const std::int64_t since_ns = communicator.failure().gone().since_ns(rank);
     if (since_ns != 0 && now_ns - since_ns >= next_call_ns && !completed_call(communicator, rank, sequence))
       if (auto failure = failure_of(communicator, rank)) return failure;
   }
@@ -102,7 +122,7 @@ std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const
     return left_before(communicator, rank, call());
   }
   if (peer.remote() && (state == RankState::lost || state == RankState::failed)) {
-    const std::int64_t since_ns = communicator.gone().since_ns(rank);
+    const std::int64_t since_ns = communicator.failure().gone().since_ns(rank);
     if (since_ns == 0) return std::nullopt;
     const std::int64_t gone_ns = communicator.process().system.now_ns() - since_ns;
     const std::int64_t news_ns = stall != nullptr ? stall->news_ns() : last_news_ns;
@@ -138,7 +158,7 @@ bool has_left(const Communicator& communicator, Rank rank) {
 
 Error left_before(const Communicator& communicator, Rank rank, const std::string& call) {
   return {.code = Code::remote,
-          .what = fmt::format("{} left the communicator before {}", communicator.describe(rank), call),
+          .what = fmt::format("{} left the communicator before {}", communicator.members().describe(rank), call),
           .peer = rank};
 }
 

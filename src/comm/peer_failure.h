@@ -18,6 +18,11 @@ namespace tutti {
 /// poll_peers.
 std::optional<Error> failure_of(const Communicator& communicator, Rank rank);
 
+/// The error that a rank is lost, as far as its process shows how.
+Error lost(const Communicator& communicator, Rank rank);
+/// The error that this process has closed descriptors of the library.
+Error lost_descriptors(const Communicator& communicator);
+
 /// The failure of any rank other than this one.
 std::optional<Error> failure_of_any(const Communicator& communicator);
 

@@ -6,7 +6,6 @@
 
 #include "base/fixed_text.h"
 #include "base/host.h"
-#include "comm/call_comparison.h"
 #include "comm/peer_failure.h"
 
 namespace tutti {
@@ -62,8 +61,8 @@ PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
 
 bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
-  if (!communicator || (communicator->failed() && !communicator->spans_hosts())) return false;
-  if (!communicator->failed() && lacks_descriptors(*communicator)) communicator->fail(communicator->lost_descriptors());
+  if (!communicator || (communicator->failed() && !communicator->members().spans_hosts())) return false;
+  if (!communicator->failed() && lacks_descriptors(*communicator)) communicator->fail(lost_descriptors(*communicator));
   if (const auto& control = communicator->members().control) ends_seen_ = control->ends_known();
   for (auto& watched : processes_)
     if (!watched.ranks.empty() && watched.process->ended()) mark_all(*communicator, watched);
@@ -76,19 +75,19 @@ bool PeerWatch::advance() {
     const std::int64_t passed_ns = std::min(now - std::exchange(looked_ns_, now), look_ns_max);
     beat(*communicator);
     // Ranks of other hosts leave it to this one to see what is stopped here.
-    const bool stuck = silence_ns_ > 0 && (is_stuck(*communicator) || communicator->spans_hosts());
+    const bool stuck = silence_ns_ > 0 && (is_stuck(*communicator) || communicator->members().spans_hosts());
     for (auto& watched : processes_) {
       check_stopped(*communicator, watched, stuck ? passed_ns : 0);
       check_exec(*communicator, watched);
     }
-    if (auto* const comparison = communicator->comparison()) comparison->tell();
+    if (auto* const comparison = communicator->marks().comparison()) comparison->tell();
     if (const auto& control = communicator->members().control)
       control->send_wait(header(*communicator, communicator->rank()).waits.load(std::memory_order_relaxed));
     check_large_packets(*communicator);
   }
-  if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())
+  if (auto* const comparison = communicator->marks().comparison(); comparison != nullptr && !communicator->failed())
     if (auto alike = comparison->look(); !alike) communicator->fail(std::move(alike).error());
-  return !communicator->failed() || communicator->spans_hosts();
+  return !communicator->failed() || communicator->members().spans_hosts();
 }
 
 std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
@@ -97,7 +96,8 @@ std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   const auto communicator = communicator_.lock();
   const auto* const control = communicator ? communicator->members().control.get() : nullptr;
   if (control != nullptr && control->ends_known() != ends_seen_) return system_.now_ns();
-  const bool hurries = communicator && communicator->gone().any() && !communicator->idle() && !communicator->failed();
+  const bool hurries =
+      communicator && communicator->failure().gone().any() && !communicator->order().idle() && !communicator->failed();
   return system_.now_ns() + (hurries ? look_again_ns : look_every_ns);
 }
 
@@ -131,7 +131,7 @@ void PeerWatch::check_exec(Communicator& communicator, Watched& watched) const {
 void PeerWatch::mark_all(Communicator& communicator, Watched& watched, bool mute) const {
   for (const Rank rank : watched.ranks)
     if (header(communicator, rank).state_now() != RankState::closed)
-      communicator.gone().mark(rank, system_.now_ns(), mute);
+      communicator.failure().gone().mark(rank, system_.now_ns(), mute);
   watched.ranks.clear();
 }
 
@@ -148,11 +148,11 @@ void PeerWatch::check_ranks(Communicator& communicator) const {
       if (rank == communicator.rank() || turn_of(rank) != turn) continue;
       auto failure = failure_of(communicator, rank);
       if (!failure) continue;
-      communicator.gone().mark(rank, system_.now_ns());
+      communicator.failure().gone().mark(rank, system_.now_ns());
       if (ends_all(communicator, rank))
         communicator.fail(*std::move(failure));
       else
-        communicator.note_loss(*std::move(failure));
+        communicator.failure().note_loss(*std::move(failure), communicator.order().idle());
     }
 }
 
@@ -165,7 +165,7 @@ void PeerWatch::send_local_ends(const Communicator& communicator) {
     const AreaHeader& theirs = header(communicator, rank);
     const RankState state = theirs.state_now();
     const bool left = state == RankState::closed;
-    const bool ended = state == RankState::open && communicator.gone().since_ns(rank) != 0;
+    const bool ended = state == RankState::open && communicator.failure().gone().since_ns(rank) != 0;
     const bool gone =
         left || ended || state == RankState::failed || state == RankState::aborted || state == RankState::damaged;
     if (!gone) continue;
@@ -194,10 +194,11 @@ void PeerWatch::take_remote_ends(Communicator& communicator) {
 bool PeerWatch::ends_all(const Communicator& communicator, Rank rank) const {
   if (!completes_calls(communicator, rank)) return true;
   // Kernels that wait for it have no number by which to know whether it had completed them.
-  const std::int64_t gone_ns = system_.now_ns() - communicator.gone().since_ns(rank);
+  const std::int64_t gone_ns = system_.now_ns() - communicator.failure().gone().since_ns(rank);
   if (communicator.device() != nullptr && gone_ns >= last_news_ns) return true;
-  const std::uint64_t completed = communicator.last_completed();  // before what is entered: a call may end meanwhile
-  if (communicator.entered() == completed) return false;
+  const CallOrder& order = communicator.order();
+  const std::uint64_t completed = order.last_completed();  // before what is entered: a call may end meanwhile
+  if (order.entered() == completed) return false;
   // How many calls a lost rank had completed, nobody knows. What needs it finds out itself.
   const AreaHeader& theirs = header(communicator, rank);
   if (theirs.state_now() == RankState::lost) return false;
@@ -214,10 +215,10 @@ void PeerWatch::beat(Communicator& communicator) {
 
 /// Whether this rank has been in one call for a while, or waits for a message. A stopped peer does not harm a rank that
 /// waits for nothing.
-bool PeerWatch::is_stuck(const Communicator& communicator) {
-  const std::uint64_t completed = communicator.completed();
-  const bool waits = system_.now_ns() - communicator.waited_ns() < wait_is_new_ns;
-  if ((communicator.idle() && !waits) || std::exchange(completed_, completed) != completed) looks_ = 0;
+bool PeerWatch::is_stuck(Communicator& communicator) {
+  const std::uint64_t completed = communicator.order().completed();
+  const bool waits = system_.now_ns() - communicator.waits().noted_ns() < wait_is_new_ns;
+  if ((communicator.order().idle() && !waits) || std::exchange(completed_, completed) != completed) looks_ = 0;
   return ++looks_ > looks_until_stuck;
 }
 
@@ -226,7 +227,8 @@ void PeerWatch::check_stopped(Communicator& communicator, Watched& watched, std:
   const Rank rank = watched.ranks.front();
   const AreaHeader& theirs = header(communicator, rank);
   const auto loss = watched.life.look(*watched.process, theirs, system_.now_ns(), passed_ns, silence_ns_);
-  if (loss && theirs.state_now() == RankState::open) communicator.fail(communicator.lost(rank, *loss));
+  if (loss && theirs.state_now() == RankState::open)
+    communicator.fail(loss->error(communicator.members().describe(rank), rank));
 }
 
 /// Small packets pass, large ones do not: TCP alone would wait for a quarter of an hour, and longer if data goes both
@@ -250,7 +252,7 @@ void PeerWatch::check_large_packets(Communicator& communicator) {
        .what = fmt::format(
            "the network between {} and {} {}: from {} to {} nothing has been acknowledged for {:.0f} s although it was "
            "sent {} times more{}",
-           communicator.describe(communicator.rank()), communicator.describe(stuck->peer),
+           members.describe(communicator.rank()), members.describe(stuck->peer),
            on_the_same_path ? "loses large packets" : "is cut there, or loses large packets",
            interface_here(communicator, stuck->here), interface_there(communicator, stuck->peer, stuck->there),
            stuck->seconds, stuck->again,

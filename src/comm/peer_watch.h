@@ -45,7 +45,7 @@ class PeerWatch final : public Task {
   bool ends_all(const Communicator& communicator, Rank rank) const;
   void beat(Communicator& communicator);
   void check_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) const;
-  bool is_stuck(const Communicator& communicator);
+  bool is_stuck(Communicator& communicator);
   void check_large_packets(Communicator& communicator);
 
   std::weak_ptr<Communicator> communicator_;

@@ -1,5 +1,6 @@
 #include "comm/plans.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -17,6 +18,40 @@ namespace {
 
 constexpr std::size_t plans_max = 256;
 
+std::optional<Access> forced_access(const Config& config) {
+  const std::string& forced = config.text("TUTTI_TRANSPORT");
+  for (const Access access : {Access::mapped, Access::cma, Access::slots})
+    if (forced == name(access)) return access;
+  return std::nullopt;
+}
+
+AccessFacts facts_of(const Membership& members, const Config& config, std::size_t payload_bytes) {
+  const auto beside_first = [&](const Peer& peer) { return peer.token == members.peers[0].token; };
+  return {.forced = forced_access(config),
+          .spans_hosts = members.spans_hosts(),
+          .one_process = std::ranges::all_of(members.peers, beside_first),
+          .pulls = members.pulls,
+          .payload_bytes = payload_bytes};
+}
+
+Conditions conditions_of(const Membership& members, const Channels& channels) {
+  std::vector<double> pair_gbps;
+  for (const std::uint32_t mbps : members.map.pair_mbps) pair_gbps.push_back(mbps * 1e-3);
+  return {.cores = members.cores,
+          .channels = members.area->area.shape().channels - 1,
+          .slots = channels.slots(),
+          .slot_bytes = channels.slot_bytes(),
+          .hosts = members.spans_hosts() ? members.hosts : std::vector<int>{},
+          .pair_gbps = std::move(pair_gbps)};
+}
+
+/// Whether calls can contradict the measured numbers: this rank's process has measured or read them, and no network,
+/// lack of cores or setting explains other times.
+bool can_contradict(const Membership& members, const Config& config) {
+  return members.rank == 0 && members.ranks > 1 && !members.spans_hosts() && !members.oversubscribed &&
+         !loop_of(config.text("TUTTI_LOOP")) && config.integer("TUTTI_NT_THRESHOLD") == 0;
+}
+
 /// Of the rank with the largest input.
 std::size_t groups_of_input(const Shape& shape) {
   return static_cast<std::size_t>(std::max(input_groups(shape.collective, shape.ranks, shape.root, shape.root), 1));
@@ -24,16 +59,17 @@ std::size_t groups_of_input(const Shape& shape) {
 
 }  // namespace
 
-Plans::Plans(Process& process, const Membership& members, const Channels& channels, const Conditions& conditions,
-             std::string who)
+Plans::Plans(Process& process, const Membership& members, const Channels& channels, std::size_t payload_bytes)
     : process_(process),
       members_(members),
       channels_(channels),
-      conditions_(conditions),
-      who_(std::move(who)),
+      conditions_(conditions_of(members, channels)),
+      access_facts_(facts_of(members, process.config, payload_bytes)),
       forced_(process.config.text("TUTTI_ALGO")),
       rank_order_(members.ranks),
-      plans_(plans_max) {}
+      plans_(plans_max) {
+  if (can_contradict(members, process.config)) prediction_check_.emplace();
+}
 
 std::string Plans::filter(Collective collective, Access access) {
   if (!members_.deterministic || !reduces(collective)) return forced_;
@@ -89,7 +125,7 @@ const AccessTable& Plans::access_table(Collective collective, bool ordinary) {
 }
 
 const Plan& Plans::insert(const PlanKey& key, Plan plan, const std::string& algorithm) {
-  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(key.collective), algorithm,
+  process_.log.info(LogTopic::coll, members_.who, "{} uses {} over {}", name(key.collective), algorithm,
                     channels_.transport(key.access));
   plan = fuse(std::move(plan), conditions_.slots);
   if (channels_.offers()) plan.outlasts = outlasting(plan);

@@ -4,13 +4,16 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "call/access.h"
 #include "choice/access_table.h"
 #include "choice/choice.h"
 #include "choice/rank_order.h"
 #include "comm/channels.h"
 #include "comm/membership.h"
+#include "comm/prediction_check.h"
 #include "plan/cache.h"
 
 namespace tutti {
@@ -18,10 +21,8 @@ namespace tutti {
 /// Used only by the call whose turn it is. All ranks of a communicator make the same choices.
 class Plans {
  public:
-  /// `process`, `members` and `channels` must outlive this object. `conditions`: input of the choice besides the shape;
-  /// equal on all ranks. `who`: for the log.
-  Plans(Process& process, const Membership& members, const Channels& channels, const Conditions& conditions,
-        std::string who);
+  /// `process`, `members` and `channels` must outlive this object. `payload_bytes`: of a call descriptor.
+  Plans(Process& process, const Membership& members, const Channels& channels, std::size_t payload_bytes);
 
   /// A plan, and the name of its algorithm. Both live as long as the communicator.
   struct Planned {
@@ -53,7 +54,11 @@ class Plans {
   /// The value of TUTTI_ALGO.
   const std::string& forced() const { return forced_; }
 
+  /// Input of the choice besides the shape; equal on all ranks.
   const Conditions& conditions() const { return conditions_; }
+  const AccessFacts& access_facts() const { return access_facts_; }
+  /// Where calls' times are compared with their predictions; null: they are not.
+  PredictionCheck* prediction_check() { return prediction_check_ ? &*prediction_check_ : nullptr; }
 
  private:
   const Plan& insert(const PlanKey& key, Plan plan, const std::string& algorithm);
@@ -62,7 +67,8 @@ class Plans {
   const Membership& members_;
   const Channels& channels_;
   const Conditions conditions_;
-  const std::string who_;
+  const AccessFacts access_facts_;
+  std::optional<PredictionCheck> prediction_check_;
   const std::string forced_;
   RankOrder rank_order_;
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;

@@ -30,15 +30,15 @@ std::optional<Rank> next_of(const Communicator& communicator, Rank rank) {
 /// The number of the last collective that `rank` has begun, if it is less than this rank's.
 std::optional<std::uint64_t> last_call_before_own(const Communicator& communicator, Rank rank) {
   std::uint64_t last = 0;
-  if (communicator.comparison() == nullptr) {
-    last = communicator.call_descriptors().last_sequence(rank);
+  if (!communicator.members().spans_hosts()) {
+    last = communicator.links().descriptors().last_sequence(rank);
   } else {
     const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
     const auto told = peer.area.header().calls.load();
     if (!told || (peer.remote() && told->sequence() == 0)) return std::nullopt;  // it may not have told yet
     last = told->sequence();
   }
-  return last < communicator.entered() ? std::optional(last) : std::nullopt;
+  return last < communicator.order().entered() ? std::optional(last) : std::nullopt;
 }
 
 /// Why the word of `rank` may not be of now: a process that is stopped, or a host that is cut off, shows its last one.

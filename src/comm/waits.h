@@ -2,9 +2,11 @@
 // all others, and not one that waits itself.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
+#include "call/waiting.h"
 #include "plan/types.h"
 
 namespace tutti {
@@ -24,6 +26,40 @@ constexpr std::uint32_t for_rank(Rank rank) {
   return rank < 0 ? unknown : static_cast<std::uint32_t>(rank) + 3;
 }
 }  // namespace waits
+
+/// How the threads of this rank wait in a communicator: until when, and for whom, as its peers read it.
+class OwnWaits {
+ public:
+  /// `word`: AreaHeader::waits of this rank. Must outlive this object.
+  OwnWaits(std::atomic<std::uint32_t>& word, const CallLimit& limit) : word_(word), limit_(limit) {}
+
+  /// The limit of calls that are made now. For the thread that makes calls.
+  const CallLimit& limit() const { return limit_; }
+  void set_limit(const CallLimit& limit) { limit_ = limit; }
+
+  /// Several threads may wait.
+  void begin() { waiting_.fetch_add(1, std::memory_order_relaxed); }
+  /// `for_whom`: the rank; −1 if the thread cannot tell.
+  void note(std::int64_t now_ns, Rank for_whom) {
+    noted_ns_.store(now_ns, std::memory_order_relaxed);
+    if (for_whom < 0 && word_.load(std::memory_order_relaxed) != waits::for_nobody)
+      return;  // another thread knows more
+    word_.store(waits::for_rank(for_whom), std::memory_order_relaxed);
+  }
+  void end() {
+    if (waiting_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
+    // After the state of a communicator that has failed: see Waiter::check_limit.
+    word_.store(waits::for_nobody, std::memory_order_release);
+  }
+  /// When a thread that waits for a peer, in whatever call, last said so; 0: none has. Any thread.
+  std::int64_t noted_ns() const { return noted_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint32_t>& word_;
+  CallLimit limit_;
+  std::atomic<int> waiting_ = 0;
+  std::atomic<std::int64_t> noted_ns_ = 0;
+};
 
 /// Who is at the end of a chain of ranks that wait for each other.
 struct Holdup {

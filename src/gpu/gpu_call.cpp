@@ -85,11 +85,11 @@ Result<void> GpuCall::arrive() {
     if (plan_->plan.access == Access::slots && request_.route.offers_windows) TUTTI_TRY(offer_windows(offer));
     const cuda::WindowOffer& window = offer.part.offer;
     const bool offers = window.input != device::Offer::none && window.output != device::Offer::none;
-    communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
+    communicator_.past_calls().note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
   }
   offer.plan = plan_.get();
   arrived_ = true;
-  if (launch_group().arrive(communicator_.rank(), offer)) communicator_.ring_all();
+  if (launch_group().arrive(communicator_.rank(), offer)) communicator_.links().ring_all();
   return {};
 }
 
@@ -103,7 +103,7 @@ void GpuCall::exchange(GpuOffer& offer) {
                                                       .ranks = communicator_.ranks(),
                                                       .rank = rank}});
   plan_ = plan;
-  communicator_.note_used("direct", "gpu");
+  communicator_.past_calls().note_used("direct", "gpu");
   const std::size_t size = size_of(request_.type);
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer) {
     const Share share = share_with(request_, *request_.layout, peer);

@@ -37,9 +37,10 @@ bool has_gpus_of_their_own(const Membership& members) {
 /// streams for the host. Ranks of one process that share a GPU share its hardware queues, perhaps even a stream, so
 /// their waiting kernels would block each other. If there are such ranks, no rank uses these kernels, unless
 /// TUTTI_GPU_P2P=always.
-bool goes_by_peers(const Communicator& communicator) {
+bool goes_by_peers(Communicator& communicator) {
   const Membership& members = communicator.members();
-  if (!members.gpus_reach || communicator.forced_access().value_or(Access::mapped) != Access::mapped) return false;
+  const auto forced = communicator.plans().access_facts().forced;
+  if (!members.gpus_reach || forced.value_or(Access::mapped) != Access::mapped) return false;
   if (communicator.process().gpus.settings.peers == PeerUse::always) return true;
   if (members.ranks == 1) return false;  // it has no peers
   return has_gpus_of_their_own(members);
@@ -264,13 +265,13 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   context->audience = std::move(audience);
   context->neighbours.emplace(members.rank, std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
   communicator.process().log.info(
-      LogTopic::init, communicator.who(), "calls on device memory go {}{}", context->explain(),
+      LogTopic::init, communicator.members().who, "calls on device memory go {}{}", context->explain(),
       facts.reach != DeviceReach::none ? ""
       : together                       ? ", because TUTTI_GPU_STAGED is always"
                  : ", because not all ranks share one GPU and process, and kernels that access peers' memory are not "
                    "usable");
   if (facts.reach != DeviceReach::single_launch)
-    context->waiting = gpus.waiting.enter(communicator.process().log, communicator.who());
+    context->waiting = gpus.waiting.enter(communicator.process().log, communicator.members().who);
   communicator.attach(std::move(context));
   return {};
 }

@@ -15,8 +15,8 @@ Result<Progress> GpuPeerCall::advance() {
     auto went = step();
     if (!went) {
       communicator_.fail(
-          with_calls(communicator_.call_descriptors(), {communicator_.rank(), sequence_}, std::move(went).error()));
-      return communicator_.failure();
+          with_calls(communicator_.links().descriptors(), {communicator_.rank(), sequence_}, std::move(went).error()));
+      return communicator_.failure().error();
     }
     if (!*went) return progress;
     progress = Progress::moved;
@@ -30,7 +30,7 @@ Result<bool> GpuPeerCall::step() {
   busy_ = false;
   switch (state_) {
     case State::begin:
-      sequence_ = communicator_.next_sequence();
+      sequence_ = communicator_.order().next_sequence();
       state_ = State::publish;
       return true;
     case State::publish: return publish();
@@ -49,7 +49,7 @@ std::size_t GpuPeerCall::bytes_of(Rank rank, bool input) const {
 }
 
 Result<bool> GpuPeerCall::publish() {
-  auto& descriptors = communicator_.call_descriptors();
+  auto& descriptors = communicator_.links().descriptors();
   auto may = descriptors.may_enter(sequence_, /*compact=*/false);
   if (!may || !*may) return may;
   CallDescriptor& descriptor = descriptors.begin(sequence_);
@@ -60,7 +60,7 @@ Result<bool> GpuPeerCall::publish() {
   descriptor.carries = 1;
   std::memcpy(descriptors.payload(sequence_, sizeof setup_.own), &setup_.own, sizeof setup_.own);
   descriptors.publish(descriptor, sequence_);
-  communicator_.ring_all();
+  communicator_.links().ring_all();
   state_ = State::gather;
   return true;
 }
@@ -69,10 +69,10 @@ Result<bool> GpuPeerCall::publish() {
 Result<bool> GpuPeerCall::gather() {
   for (; gathered_ < communicator_.ranks(); ++gathered_) {
     const auto at = static_cast<std::size_t>(gathered_);
-    auto descriptor = TUTTI_TRY(communicator_.call_descriptors().open(gathered_, sequence_));
+    auto descriptor = TUTTI_TRY(communicator_.links().descriptors().open(gathered_, sequence_));
     if (descriptor == nullptr) return false;
-    communicator_.windows().drop_if_retired(gathered_, descriptor->retired);
-    communicator_.notes().descriptors[at] = descriptor;
+    communicator_.links().windows().drop_if_retired(gathered_, descriptor->retired);
+    communicator_.memory().notes().descriptors[at] = descriptor;
     call_.table()[at] = {.scalar = descriptor->scalar};
   }
   TUTTI_TRY(find_buffers());
@@ -94,7 +94,8 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
   auto& buffers = call_.table()[place.peer];
   if ((input ? buffers.input : buffers.output) != nullptr) return {};
   PeerCallSetup::Buffers theirs;
-  std::memcpy(&theirs, communicator_.call_descriptors().payload(place.peer, sequence_, sizeof theirs), sizeof theirs);
+  std::memcpy(&theirs, communicator_.links().descriptors().payload(place.peer, sequence_, sizeof theirs),
+              sizeof theirs);
   const cuda::SharedLocation& location = input ? theirs.input : theirs.output;
   std::byte* at = reinterpret_cast<std::byte*>(location.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process)
@@ -109,7 +110,7 @@ Result<void> GpuPeerCall::find_buffer(const Place& place) {
 /// Carries out the plan's actions. A flag is raised only when the kernel before it has ended.
 bool GpuPeerCall::run() {
   const auto& actions = setup_.plan->plan.actions;
-  const RunContext links = communicator_.links();
+  const RunContext links = communicator_.links().context();
   auto& signals = links.channels.front().signals;
   while (next_ < actions.size()) {
     const Action& action = actions[next_];
@@ -127,7 +128,7 @@ bool GpuPeerCall::run() {
     }
     ++next_;
   }
-  communicator_.note_completed(sequence_);
+  communicator_.order().note_completed(sequence_);
   state_ = State::done;
   return true;
 }
@@ -145,7 +146,7 @@ Result<void> GpuPeerCall::poll_peers() {
 
 Rank GpuPeerCall::waits_for() const {
   if (busy_) return -1;
-  if (state_ == State::publish) return communicator_.call_descriptors().last_to_arrive();
+  if (state_ == State::publish) return communicator_.links().descriptors().last_to_arrive();
   if (state_ == State::gather) return gathered_;
   if (state_ != State::run || next_ >= setup_.plan->plan.actions.size()) return -1;
   return setup_.plan->plan.actions[next_].peer;

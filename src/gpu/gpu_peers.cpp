@@ -139,7 +139,7 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
   auto setup = std::make_shared<PeerCallSetup>(
       PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
   setup->plan = plan_on_gpu(communicator, request, Waiting::by_host);
-  communicator.note_used(setup->plan->algorithm->name.c_str(), "p2p");
+  communicator.past_calls().note_used(setup->plan->algorithm->name.c_str(), "p2p");
   if (!setup->plan->uploaded) setup->plan->uploaded = TUTTI_TRY(engine_->upload(setup->plan->plan));
   setup->kernels = kernels_of(setup->plan->plan);
   if (setup->kernels.size() >= BounceBuffer::last_phase)

@@ -19,7 +19,7 @@ std::vector<std::size_t> first_lost_first(const Communicator& parent, const std:
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-    const std::int64_t since_ns = parent.gone().since_ns(members[i]);
+    const std::int64_t since_ns = parent.failure().gone().since_ns(members[i]);
     return since_ns != 0 ? since_ns : std::numeric_limits<std::int64_t>::max();
   });
   return order;
@@ -43,7 +43,7 @@ bool GroupWatch::concerns(Code code, int culprit) const {
 
 std::optional<Error> GroupWatch::failed_here() const {
   if (!parent_.failed()) return std::nullopt;
-  Error failure = parent_.failure();
+  Error failure = parent_.failure().error();
   if (!concerns(failure.code, failure.peer)) return std::nullopt;
   return failure;
 }
@@ -61,7 +61,7 @@ std::optional<Error> GroupWatch::failed_there(Rank rank) const {
 std::optional<Error> GroupWatch::ended(Rank rank) const {
   const Peer& peer = parent_.members().peers[static_cast<std::size_t>(rank)];
   if (!peer.process || has_left(parent_, rank) || !peer.process->ended()) return std::nullopt;
-  return parent_.lost(rank);
+  return lost(parent_, rank);
 }
 
 /// The signs of life of ranks end when the parent has failed.
@@ -71,7 +71,7 @@ std::optional<Error> GroupWatch::stopped(Rank rank, SignsOfLife& life, std::int6
   const auto loss = life.look(*peer.process, peer.area.header(), system_.now_ns(), passed_ns, silence_ns_,
                               /*excused=*/parent_.failed());
   if (!loss) return std::nullopt;
-  return parent_.lost(rank, *loss);
+  return loss->error(parent_.members().describe(rank), rank);
 }
 
 /// Processes first: an ended process is the cause, and ranks that fail because of it are the consequence.
@@ -120,7 +120,7 @@ Result<void> GroupWatch::look() const {
 
 Result<void> GroupWatch::check_patiently() const {
   if (parent_.failed() && parent_.members().area->area.header().state.load() == RankState::aborted)
-    return parent_.failure();
+    return parent_.failure().error();
   const std::lock_guard lock(mutex_);
   if (found_ && system_.now_ns() - found_ns_ >= patience_ns) return *found_;
   return {};

@@ -56,16 +56,16 @@ Result<void> get_ready(const std::shared_ptr<Communicator>& made, GpuStart gpu) 
   // All ranks have the same settings at this point, so all of them refuse.
   TUTTI_TRY(made->plans().check_settings());
   const auto& m = made->members();
-  if (made->spans_hosts()) {
+  if (m.spans_hosts()) {
     m.arrivals->wakes({m.area, &m.area->area.header().doorbell});
     TUTTI_TRY(process.service.add(m.control));
   }
   const auto watch = std::make_shared<PeerWatch>(made);
-  made->watched_by(watch);
+  made->beside_calls().watched_by(watch);
   TUTTI_TRY(process.service.add(watch));
-  process.log.info(LogTopic::init, made->who(), "{} ranks ready, {}, other processes' memory can{} be copied from",
-                   m.ranks, m.oversubscribed ? "more ranks than cores" : "a core for each rank", m.pulls ? "" : "not");
-  process.log.info(LogTopic::topo, made->who(), "levels: {}", text_of(m.map));
+  process.log.info(LogTopic::init, m.who, "{} ranks ready, {}, other processes' memory can{} be copied from", m.ranks,
+                   m.oversubscribed ? "more ranks than cores" : "a core for each rank", m.pulls ? "" : "not");
+  process.log.info(LogTopic::topo, m.who, "levels: {}", text_of(m.map));
   return {};
 }
 

@@ -38,7 +38,7 @@ void Regroup::meet_here(const UniqueId& id) {
 }
 
 Result<void> Regroup::look() const {
-  if (parent_->failed()) return parent_->failure();
+  if (parent_->failed()) return parent_->failure().error();
   return {};
 }
 
@@ -74,7 +74,7 @@ Result<Progress> Regroup::advance() {
 
 Result<Progress> Regroup::arrange_in_turn() {
   TUTTI_TRY(look());
-  if (!parent_->turn_of(ticket_)) return Progress::blocked;
+  if (!parent_->order().turn_of(ticket_)) return Progress::blocked;
   if (!loss_.noted()) {
     auto arranged = arrange();
     if (arranged || !watch_ || arranged.error().code != Code::remote) return arranged;
@@ -103,7 +103,7 @@ Result<Progress> Regroup::join_by_root() {
 Result<Progress> Regroup::join_by_exchange() {
   if (parent_->failed()) {
     leave();
-    return parent_->failure();
+    return parent_->failure().error();
   }
   bool moved = false;
   if (!joined_) {
@@ -189,7 +189,7 @@ Result<Progress> SplitByColor::arrange() {
 
 Result<void> SplitByColor::choose_places() {
   outside_ = mine_.color == no_color;
-  if (!parent().spans_hosts()) exchange_.emplace(parent());
+  if (!parent().members().spans_hosts()) exchange_.emplace(parent());
   if (outside_) return {};
   std::vector<Rank> members;
   for (Rank rank = 0; rank < parent().ranks(); ++rank)

@@ -48,7 +48,7 @@ class UnnamedLoss {
 /// over the parent all that they must know, the place is kept until the end.
 class Regroup : public Operation {
  public:
-  void enqueue() final { ticket_ = parent_->take_ticket(); }
+  void enqueue() final { ticket_ = parent_->order().take_ticket(); }
   Result<Progress> advance() final;
   Communicator* communicator() final { return join_ && !exchange_ ? nullptr : parent_.get(); }
   WhileWaiting while_waiting() const final { return options_.while_waiting; }
@@ -92,7 +92,7 @@ class Regroup : public Operation {
   Result<Progress> join_by_exchange();
   Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current_; }
   void leave() {
-    if (std::exchange(ticket_, 0) != 0) parent_->complete();
+    if (std::exchange(ticket_, 0) != 0) parent_->order().complete();
   }
 
   std::shared_ptr<Communicator> parent_;

@@ -19,9 +19,9 @@ void await_leases(Communicator& communicator) {
     while (touching(peer).load(std::memory_order_seq_cst) != 0) {
       if (system.now_ns() > deadline) {
         communicator.process().log.warn(
-            communicator.who(),
+            communicator.members().who,
             "{} did not release the buffers of the failed call within 1 s and may still access them",
-            communicator.describe(rank));
+            communicator.members().describe(rank));
         return;
       }
       system.yield();
@@ -46,7 +46,7 @@ void take_back_buffers(Communicator& communicator, const void* leased) {
   const auto& peers = communicator.members().peers;
   if (leased == nullptr || std::ranges::all_of(peers, &Peer::same_process)) return;
   auto moved = communicator.process().memory.segments.move_aside(leased);
-  if (!moved) communicator.process().log.warn(communicator.who(), "{}", moved.error().text());
+  if (!moved) communicator.process().log.warn(communicator.members().who, "{}", moved.error().text());
 }
 
 }  // namespace tutti

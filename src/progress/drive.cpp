@@ -83,7 +83,7 @@ Result<void> drive(Process& process, std::span<Operation* const> operations, Thr
   const Uncancelled to_the_end;
   for (auto* operation : operations)
     if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed()) {
-      communicator->mark_reported();
+      communicator->failure().mark_reported();
       take_back_buffers(*communicator, operation->leased());
     }
   return *std::move(first);
@@ -135,8 +135,8 @@ std::int64_t Waiter::passed_ns() {
 bool Waiter::run_background() {
   bool any = false;
   for (auto* operation : operations_) {
-    const auto* communicator = operation == nullptr ? nullptr : operation->communicator();
-    Background* const background = communicator == nullptr ? nullptr : communicator->background();
+    auto* const communicator = operation == nullptr ? nullptr : operation->communicator();
+    Background* const background = communicator == nullptr ? nullptr : communicator->beside_calls().background();
     if (background == nullptr || !background->active()) continue;
     const Uncancelled whole;
     background->progress();
@@ -181,20 +181,20 @@ Result<void> Waiter::look() {
 void Waiter::say_wait(Communicator& communicator, const Operation& operation, std::int64_t now) {
   if (std::ranges::find(told_, &communicator) == told_.end()) {
     told_.push_back(&communicator);
-    communicator.begin_wait();
+    communicator.waits().begin();
   }
-  communicator.note_wait(now, operation.waits_for());
+  communicator.waits().note(now, operation.waits_for());
 }
 
 void Waiter::say_moved() {
-  for (Communicator* const communicator : told_) communicator->end_wait();
+  for (Communicator* const communicator : told_) communicator->waits().end();
   told_.clear();
 }
 
 Result<void> Waiter::check_limit(std::int64_t now) {
   for (auto* operation : operations_) {
     if (operation == nullptr || operation->communicator() == nullptr) continue;
-    const CallLimit limit = operation->limit().value_or(operation->communicator()->call_limit());
+    const CallLimit limit = operation->limit().value_or(operation->communicator()->waits().limit());
     if (limit.ms == 0 || now - since_ns_ < limit.ms * 1'000'000) continue;
     const Holdup holdup = held_up_by(*operation->communicator(), operation->waits_for());
     Error late{.code = Code::timeout,
@@ -215,7 +215,7 @@ void Waiter::report_stall(std::int64_t waited_ns) {
   for (auto* operation : operations_) {
     auto* const communicator = operation == nullptr ? nullptr : operation->communicator();
     if (communicator == nullptr) continue;
-    process_.log.warn(communicator->who(), "{:.1f} s in {}{}", static_cast<double>(waited_ns) * 1e-9,
+    process_.log.warn(communicator->members().who, "{:.1f} s in {}{}", static_cast<double>(waited_ns) * 1e-9,
                       operation->where(), held_up_by(*communicator, operation->waits_for()).words);
   }
 }
@@ -242,7 +242,7 @@ void Waiter::sleep() {
     return;
   }
   if (armed_ == nullptr) {
-    armed_ = &last->doorbell();
+    armed_ = &last->links().doorbell();
     armed_->mark_asleep();
     return;
   }

@@ -15,7 +15,7 @@ Batch::~Batch() {
 }
 
 void Batch::enqueue() {
-  if (takes_turn()) ticket_ = communicator_->take_ticket();
+  if (takes_turn()) ticket_ = communicator_->order().take_ticket();
   DeviceSide* const device = communicator_->device();
   if (device == nullptr) return;
   for (const Request& request : requests_) device->count(request);
@@ -48,14 +48,14 @@ bool have_landed(const std::vector<PeerRequest>& requests) {
 
 /// Whether it waits for a stream to come to its call.
 bool Batch::awaits_gpu() const {
-  if (!communicator_->turn_of(ticket_)) return false;
+  if (!communicator_->order().turn_of(ticket_)) return false;
   const bool next = next_ < requests_.size() && !collective_ && !has_landed(requests_[next_]);
   return next || (may_transfer() && !transfers_ && !have_landed(peers_));
 }
 
 void Batch::leave() {
   // While it is this batch's turn: afterwards another call may use the channels.
-  if (ticket_ != 0 && (collective_ || transfers_) && communicator_->failed()) communicator_->channels().stop();
+  if (ticket_ != 0 && (collective_ || transfers_) && communicator_->failed()) communicator_->links().channels().stop();
   if (ticket_ != 0 && collective_) leased_ = collective_->leased();
   collective_.reset();
   transfers_.reset();
@@ -64,16 +64,16 @@ void Batch::leave() {
     if (request.queued) request.queued->finish();
   for (const PeerRequest& request : peers_)
     if (request.queued) request.queued->finish();
-  if (std::exchange(ticket_, 0) != 0) communicator_->complete();
+  if (std::exchange(ticket_, 0) != 0) communicator_->order().complete();
 }
 
 Result<Progress> Batch::advance() {
   if (communicator_->failed()) {
-    if (collective_) collective_->abandon(communicator_->failure());
+    if (collective_) collective_->abandon(communicator_->failure().error());
     leave();
-    return communicator_->failure();
+    return communicator_->failure().error();
   }
-  if (!communicator_->turn_of(ticket_)) return Progress::blocked;
+  if (!communicator_->order().turn_of(ticket_)) return Progress::blocked;
   auto progress = work();
   if (!progress) {
     communicator_->fail(progress.error());

@@ -14,7 +14,7 @@ namespace tutti {
 class Batch final : public Operation {
  public:
   explicit Batch(std::shared_ptr<Communicator> communicator)
-      : communicator_(std::move(communicator)), limit_(communicator_->call_limit()) {}
+      : communicator_(std::move(communicator)), limit_(communicator_->waits().limit()) {}
   ~Batch() override;
 
   void add(const Request& request) { requests_.push_back(request); }

@@ -17,13 +17,13 @@ namespace {
 class Turn {
  public:
   Turn(Communicator& communicator, Route route)
-      : communicator_(communicator), ticket_(route.takes_turn() ? communicator.take_ticket() : 0) {}
+      : communicator_(communicator), ticket_(route.takes_turn() ? communicator.order().take_ticket() : 0) {}
   ~Turn() {
-    if (ticket_ != 0) communicator_.complete();
+    if (ticket_ != 0) communicator_.order().complete();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  bool come() const { return !taken() || communicator_.turn_of(ticket_); }
+  bool come() const { return !taken() || communicator_.order().turn_of(ticket_); }
   bool taken() const { return ticket_ != 0; }
 
  private:
@@ -34,7 +34,7 @@ class Turn {
 /// Marks the failure as told to the user, takes the caller's buffers back, and returns `why`.
 Result<void> failed(Communicator& communicator, const Operation& call, Error why) {
   const Uncancelled to_the_end;
-  communicator.mark_reported();
+  communicator.failure().mark_reported();
   take_back_buffers(communicator, call.leased());
   return why;
 }
@@ -44,19 +44,19 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
 [[gnu::noinline]] Result<void> run_in_turn(Communicator& communicator, const Request& request,
                                            std::uint64_t published) {
   std::optional<Uncancelled> whole;  // calls inside a host wait at no cancellation point
-  if (communicator.spans_hosts()) whole.emplace();
+  if (communicator.members().spans_hosts()) whole.emplace();
   HeldOperation call;
   make_collective(call, communicator, request, published);
   std::optional<Turn> turn(std::in_place, communicator, request.route);
   const auto abandon = [&](const Error& why) {
     if (!communicator.failed()) communicator.fail(why);
     call->abandon(why);
-    return communicator.failure();
+    return communicator.failure().error();
   };
   bool begun = false;
   const auto fail = [&](Error why) {
     // While it is this call's turn: without one, another thread's call may use the channels.
-    if (begun && turn->taken() && communicator.failed()) communicator.channels().stop();
+    if (begun && turn->taken() && communicator.failed()) communicator.links().channels().stop();
     turn.reset();  // before waiting for the buffers
     return failed(communicator, *call, std::move(why));
   };
@@ -78,14 +78,14 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
     }
     if (auto paused = waiter.pause(); !paused) return fail(abandon(paused.error()));
   }
-  return fail(abandon(communicator.failure()));
+  return fail(abandon(communicator.failure().error()));
 }
 
 Result<void> run_alone(Communicator& communicator, const Request& request) {
   std::uint64_t published = 0;
   // Nothing else runs, and nothing can begin meanwhile, because one thread at a time uses a communicator. This is asked
   // first: a call of a stream that is under way may be changing what `serves` reads.
-  if (communicator.idle() && SmallCall::serves(communicator, request)) [[likely]] {
+  if (communicator.order().idle() && SmallCall::serves(communicator, request)) [[likely]] {
     SmallCall call(communicator, request);
     if (call.run()) return {};
     published = call.published();

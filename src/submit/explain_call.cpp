@@ -31,7 +31,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   const Shape shape = communicator.members().with_levels(
       {.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
-  const AccessFacts facts = communicator.access_facts();
+  const AccessFacts facts = communicator.plans().access_facts();
   const JobMap& map = communicator.members().map;
   const std::string ranks = map == JobMap{} ? "" : fmt::format("Ranks: {}.\n", text_of(map));
   const auto by = [&](Access access) {
@@ -41,7 +41,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .conditions = communicator.plans().conditions(),
                     .forced = communicator.plans().forced(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
-                    .over = communicator.channels().transport(access)});
+                    .over = communicator.links().channels().transport(access)});
   };
   if (facts.spans_hosts) return ranks + by(Access::slots) + device_memory(communicator);
   const AccessTable& access_table = communicator.plans().access_table(collective, /*ordinary=*/true);

@@ -45,7 +45,7 @@ void HostStagedBatch::enqueue() {
 Result<Progress> HostStagedBatch::advance() {
   if (communicator_->failed()) {
     give_up();
-    return communicator_->failure();
+    return communicator_->failure().error();
   }
   auto progress = step();
   if (!progress) {
@@ -85,7 +85,7 @@ Result<bool> HostStagedBatch::begin_exchange() {
     }
   for (const Item& item : sends_)
     gpu_context(*communicator_)->neighbours->order().sent(communicator_->rank(), item.peer);
-  if (!sends_.empty()) communicator_->ring_all();
+  if (!sends_.empty()) communicator_->links().ring_all();
   exchange_begun_ = true;
   return true;
 }
@@ -95,7 +95,7 @@ Result<Progress> HostStagedBatch::collective(Item& item) {
     auto begun = TUTTI_TRY(begin(item, /*signals=*/true));
     if (!begun) return Progress::blocked;
     gpu_context(*communicator_)->neighbours->order().queued(communicator_->rank());
-    communicator_->ring_all();
+    communicator_->links().ring_all();
     return Progress::moved;
   }
   if (missing() >= 0) return Progress::blocked;

@@ -38,7 +38,7 @@ Route route_on_device(const RoutedCall& call, const DeviceFacts& facts) {
 
 RouteFacts route_facts(const Communicator& communicator) {
   const GpuContext* const context = gpu_context(communicator);
-  return {.spans_hosts = communicator.spans_hosts(),
+  return {.spans_hosts = communicator.members().spans_hosts(),
           .some_gpu = communicator.members().some_gpu,
           .device = context == nullptr ? DeviceFacts{} : context->facts};
 }

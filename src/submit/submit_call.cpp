@@ -70,7 +70,7 @@ Result<void> prepare(Communicator& communicator, R& request) {
   communicator.check_device();
   // Kernels have no number by which to know whether a rank that is gone had completed theirs.
   if (request.route.one_kernel() && !communicator.failed())
-    if (auto lost = communicator.first_error()) communicator.fail(*std::move(lost));
+    if (auto lost = communicator.failure().error_or_loss()) communicator.fail(*std::move(lost));
   if (communicator.failed()) return communicator.report_failure();
   if (!request.route.queued()) return {};
   GpuContext& context = *gpu_context(communicator);
@@ -98,7 +98,7 @@ Result<void> start(const std::shared_ptr<Communicator>& communicator, const R& r
 [[gnu::noinline]] Result<void> submit(const std::shared_ptr<Communicator>& communicator, Request& request,
                                       const CallStream& stream) {
   std::optional<Uncancelled> whole;  // calls inside a host come to no cancellation point
-  if (communicator->spans_hosts() || communicator->device() != nullptr) whole.emplace();
+  if (communicator->members().spans_hosts() || communicator->device() != nullptr) whole.emplace();
   TUTTI_TRY(find_route(*communicator, request, stream));
   if (request.route.path == Path::nothing) return {};
   if (request.route.on_device()) {

@@ -48,7 +48,7 @@ bool TaggedMessage::cancel() {
 Result<void> TaggedMessage::result() {
   if (message_->state.load() != Message::State::failed) return {};
   if (communicator_->failed()) {
-    communicator_->mark_reported();
+    communicator_->failure().mark_reported();
     take_back_buffers(*communicator_, nullptr);
   }
   return *message_->error;

@@ -94,7 +94,7 @@ class World {
   void stop(std::vector<std::shared_ptr<Communicator>>& made) {
     std::ranges::shuffle(made, random);
     for (auto& communicator : made) {
-      process.service.remove(communicator->take_watch().get());
+      process.service.remove(communicator->beside_calls().take_watch().get());
       communicator.reset();
       process.service.turn();
     }
@@ -258,7 +258,7 @@ TEST(SimulatedGpu, IsToldToGiveUpBeforeCallsEnd) {
   made[0]->attach(std::make_unique<WatchedDevice>(*made[0]));
   made[0]->fail({.code = Code::timeout, .what = "the first failure"});
   EXPECT_TRUE(made[0]->failed());
-  EXPECT_EQ(made[0]->failure().what, "the first failure");
+  EXPECT_EQ(made[0]->failure().error().what, "the first failure");
   world.stop(made);
 }
 
@@ -309,7 +309,7 @@ TEST(NumbersFromPeers, InTheHeaderOfAMessageAreRefusedUnlessTheyExist) {
     World world(base_seed(), 2);
     auto made = world.start();
     ASSERT_EQ(made.size(), 2U);
-    put(made[0]->channels().point_to_point(), 1, bytes_of(header));
+    put(made[0]->links().channels().point_to_point(), 1, bytes_of(header));
     std::int64_t into = -1;
     Batch batch(made[1]);
     batch.add(PeerRequest{
@@ -348,11 +348,11 @@ TEST(NumbersFromPeers, InTheHeaderOfATaggedMessageAreRefusedUnlessTheyExist) {
     World world(base_seed(), 2);
     auto made = world.start();
     ASSERT_EQ(made.size(), 2U);
-    put(made[0]->channels().messages(), 1, bytes_of(header));
+    put(made[0]->links().channels().messages(), 1, bytes_of(header));
     EXPECT_FALSE(mailbox_of(*made[1]).probe(0, 0));
     ASSERT_TRUE(made[1]->failed()) << words;
-    EXPECT_NE(made[1]->failure().text().find(words), std::string::npos) << made[1]->failure().text();
-    EXPECT_EQ(made[1]->failure().peer, 0);
+    EXPECT_NE(made[1]->failure().error().text().find(words), std::string::npos) << made[1]->failure().error().text();
+    EXPECT_EQ(made[1]->failure().error().peer, 0);
     world.stop(made);
   }
 }

@@ -149,7 +149,7 @@ TEST_F(SimulatedHosts, OneDifferentCallAmongManyIsNamedToAll) {
     const Rank odd = static_cast<Rank>(world.random() % static_cast<std::uint64_t>(world.ranks));
     for (Rank rank = 0; rank < world.ranks; ++rank)
       for (std::uint64_t call = 1; call <= 1'000; ++call)
-        world.made[static_cast<std::size_t>(rank)]->sign(
+        world.made[static_cast<std::size_t>(rank)]->marks().sign(
             call, {.collective = static_cast<std::uint8_t>(Collective::broadcast),
                    .root = rank == odd && call == 5 ? 1u : 0u,
                    .count = call});
@@ -157,7 +157,7 @@ TEST_F(SimulatedHosts, OneDifferentCallAmongManyIsNamedToAll) {
     world.idle(2 * second_ns, 2'000'000);
     for (const auto& communicator : world.made) {
       ASSERT_TRUE(communicator->failed());
-      const Error error = communicator->failure();
+      const Error error = communicator->failure().error();
       EXPECT_EQ(error.code, Code::invalid_usage);
       EXPECT_NE(error.what.find(fmt::format("rank {}: #5 Broadcast", odd)), std::string::npos) << error.what;
       EXPECT_NE(error.what.find("root=0"), std::string::npos) << error.what;
@@ -173,8 +173,8 @@ TEST_F(SimulatedHosts, RanksThatAreFarApartInEqualCallsAreNotAccused) {
     for (int turn = 0; turn < 200; ++turn) {
       const auto rank = static_cast<std::size_t>(world.random() % at.size());
       for (std::uint64_t more = world.random() % 5'000; more > 0; --more)
-        world.made[rank]->sign(++at[rank],
-                               {.collective = static_cast<std::uint8_t>(Collective::broadcast), .count = at[rank]});
+        world.made[rank]->marks().sign(
+            ++at[rank], {.collective = static_cast<std::uint8_t>(Collective::broadcast), .count = at[rank]});
       world.idle(static_cast<std::int64_t>(world.random() % 200) * 1'000'000);
     }
     for (const auto& communicator : world.made) EXPECT_FALSE(communicator->failed());

@@ -146,7 +146,7 @@ class HostsWorld {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::shuffle(order, random);
     for (const std::size_t i : order) {
-      process_of(static_cast<Rank>(i)).service.remove(made[i]->take_watch().get());
+      process_of(static_cast<Rank>(i)).service.remove(made[i]->beside_calls().take_watch().get());
       made[i].reset();
     }
     dead.clear();  // what is left of it is cleared away too

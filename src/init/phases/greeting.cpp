@@ -67,6 +67,7 @@ Result<void> begin_members(Facts& facts) {
     members.area->area.header().gpu.store(static_cast<std::uint32_t>(members.gpu->ordinal()) + 1,
                                           std::memory_order_relaxed);
   members.name = options.name.empty() ? "comm " + options.id.fingerprint() : options.name;
+  members.who = fmt::format("{} rank {}", members.name, members.rank);
   members.pulls = true;
   return {};
 }
