@@ -23,6 +23,11 @@ endfunction()
 tutti_test(cuda_driver_test SOURCES unit/cuda_driver_test.cpp LIBS tutti_cuda LABELS unit)
 tutti_cuda_test(cuda_driver_test)
 
+tutti_test(call_writer_test SOURCES unit/call_writer_test.cpp LIBS tutti_cuda LABELS unit)
+
+tutti_test(cuda_parts_test SOURCES unit/cuda_parts_test.cpp LIBS tutti_cuda LABELS unit)
+tutti_cuda_test(cuda_parts_test)
+
 tutti_test(quiet_test SOURCES unit/quiet_test.cpp LIBS tutti_cuda LABELS unit)
 
 tutti_test(cuda_engine_test SOURCES unit/cuda_engine_test.cpp LIBS tutti_cuda tutti_kernels tutti_test_kernels tutti_test_support LABELS unit)

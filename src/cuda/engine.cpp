@@ -1,17 +1,16 @@
 #include "cuda/engine.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 
-#include "exec/device_program.h"
+#include <fmt/format.h>
+
+#include "kernels/moving.h"
 
 namespace tutti::cuda {
 namespace {
 
-std::atomic_ref<std::uint32_t> word(std::byte* at) {
-  return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
-}
+constexpr int slices_max = 8;  // of a reduction: each needs a table
 
 /// One thread for each word that a channel moves at a time. More threads would cost time: all threads also execute the
 /// code that moves no words, and compete for the processor while they do.
@@ -24,6 +23,15 @@ unsigned threads_for(device::Body body, const device::Cut& cut) {
   return static_cast<unsigned>(std::clamp((words + warp - 1) / warp * warp, least, most));
 }
 
+/// One for each word of the largest tile.
+unsigned threads_for(std::span<const device::Message> messages, std::uint64_t channels) {
+  constexpr std::uint64_t warp = 32, word = 16, least = device::block_threads_min, most = device::block_threads;
+  std::uint64_t largest = 0;
+  for (const device::Message& message : messages)
+    largest = std::max(largest, std::min(message.bytes, device::tile_bytes(message.bytes, channels, most * word)));
+  return static_cast<unsigned>(std::clamp((largest / word + warp) / warp * warp, least, most));
+}
+
 /// Without repetitions.
 std::vector<Stream> streams_of(std::span<const Part> parts) {
   std::vector<Stream> streams;
@@ -34,175 +42,123 @@ std::vector<Stream> streams_of(std::span<const Part> parts) {
 
 }  // namespace
 
-Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) const {
-  Capture first;
-  for (auto* const stream : streams) {
-    int state = capture_none;
-    Capture one;
-    const Status asked = gpu_->api().capture_info(stream, &state, &one.id, &one.graph, nullptr, nullptr);
-    TUTTI_TRY(gpu_->check(asked, "cuStreamGetCaptureInfo"));
-    if (state == capture_none) one = {};
-    if (state == capture_invalidated)
-      return Error{.code = Code::invalid_usage,
-                   .what = "the capture of a stream failed before this call: end that capture, and begin a new one"};
-    if (stream == streams.front()) {
-      first = one;
-    } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
-      return Error{.code = Code::invalid_usage,
-                   .what =
-                       "the streams of a call must be captured together or not at all, also those of ranks that share "
-                       "a GPU: fork their streams from one capture, and put their calls into one group"};
-    }
-  }
-  return first;
+Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
+                                             std::shared_ptr<DeferredReleases> deferred) {
+  assert(!shape.local.empty());
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
+  if (shape.local.size() > device::local_ranks_max)
+    return refused(fmt::format("{} ranks of one communicator are on GPU {}: at most {} can share one",
+                               shape.local.size(), gpu->ordinal(), device::local_ranks_max));
+  if (shape.ranks > device::ranks_max)
+    return refused(fmt::format("calls on device memory support at most {} ranks; this communicator has {}",
+                               device::ranks_max, shape.ranks));
+  std::shared_ptr<Engine> engine(new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(deferred)));
+  TUTTI_TRY(engine->set_up());
+  return engine;
 }
 
-/// Makes the first stream wait for the work that the other streams hold, and for the launch before this one.
-Result<void> Engine::join(std::span<const Stream> streams, Launched& last, std::uint64_t capture) {
-  auto* const first = streams.front();
-  // The id must not be queried during a capture. There the handle serves: streams outlive the capture.
-  auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
-  if (capture == 0) TUTTI_TRY(gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"));
-  if (last.any && last.stream != stream && last.capture == capture) TUTTI_TRY(gpu_->follow(first, last.ended.get()));
-  last.stream = stream;
-  last.capture = capture;
-  for (std::size_t i = 1; i < streams.size(); ++i) {
-    if (i >= ready_.size()) ready_.push_back(TUTTI_TRY(OwnEvent::create(gpu_)));
-    TUTTI_TRY(gpu_->record(ready_[i].get(), streams[i]));
-    TUTTI_TRY(gpu_->follow(first, ready_[i].get()));
-  }
+Result<void> Engine::set_up() {
+  const std::size_t local = shape_.local.size();
+  const int channels = std::min(shape_.channels_max, kernels_->blocks_max() / static_cast<int>(local));
+  if (channels < 1)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
+                                     kernels_->blocks_max(), local)};
+  if (shape_.synchronises() && channels < shape_.channels_max)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("GPU {} holds {} blocks at once, fewer than the {} of each of {} ranks that all "
+                                     "ranks agreed on",
+                                     gpu_->ordinal(), kernels_->blocks_max(), shape_.channels_max, local)};
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
+
+  uploads_ = TUTTI_TRY(PlanUploads::make(gpu_, shape_));
+  sequence_ = TUTTI_TRY(LaunchSequence::make(gpu_, local, shape_.order));
+  failures_ = TUTTI_TRY(KernelFailures::make(gpu_, shape_.local, channels, shape_.limit_ns));
+  constexpr int usual_tables = 2 * slices_max;  // more than so many exchanges under way need more memory
+  memory_ = TUTTI_TRY(LaunchMemory::make(gpu_, shape_.frees_late, shape_.synchronises() ? usual_tables : 0));
+  links_ = TUTTI_TRY(LocalLinks::make(gpu_, shape_, channels, uploads_.stream()));
+  for (std::size_t i = 0; i < local; ++i)
+    calls_.local.push_back({.rank = shape_.local[i],
+                            .links = links_.links[i],
+                            .message_links = links_.message_links,
+                            .errors = failures_.records(i)});
+  calls_.ranks = shape_.ranks;
+  calls_.channels = channels;
+  calls_.area = links_.area;
+  calls_.message_area = links_.message_area;
+  calls_.abort = failures_.abort_word();
+  calls_.limit_ns = shape_.limit_ns;
+  calls_.specialised = shape_.specialised;
+  calls_.synchronises = shape_.synchronises();
+  if (shape_.synchronises() || shape_.frees_late) watch_ = Quiet::Watch(gpu_->quiet(), [this] { return is_quiet(); });
   return {};
 }
 
-/// Makes the other streams wait for the launch.
-Result<void> Engine::fork(std::span<const Stream> streams, Launched& last) const {
-  TUTTI_TRY(gpu_->record(last.ended.get(), streams.front()));
-  last.any = true;
-  for (auto* const stream : streams.subspan(1)) TUTTI_TRY(gpu_->follow(stream, last.ended.get()));
-  return {};
+/// So that the graph may outlive the communicator and its plans.
+Result<void> Engine::retain(const Capture& capture, LaunchMemory::Held what) {
+  what.insert(what.end(), {graphs_, shared_from_this()});
+  return capture.retain(*gpu_, deferred_, std::move(what));
 }
 
-Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capture& capture, Table& table,
-                                     const std::function<Result<void>()>& queue) {
-  const bool captured = capture.graph != nullptr;
-  Launched& last = captured ? captured_ : launched_;
-  LaunchOrder* const order = captured ? nullptr : shape_.order.get();
-  std::unique_lock<std::mutex> turn;
-  if (order != nullptr) {
-    turn = order->enter();
-    TUTTI_TRY(order->follow(streams.front()));
-  }
-  TUTTI_TRY(join(streams, last, capture.id));
-  if (auto queued = queue(); !queued) {  // perhaps some of it is
-    in_flight_.push_back(std::move(table.memory));
-    if (order != nullptr) (void)order->record(streams.front());
-    (void)fork(streams, last);
-    return queued;
-  }
-  if (table.memory != nullptr && !captured) {
-    tables_.push_back(std::move(table));
-    TUTTI_TRY(gpu_->record(tables_.back().ended.get(), streams.front()));
-  }
-  if (order != nullptr) TUTTI_TRY(order->record(streams.front()));
-  return fork(streams, last);
+Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capture& capture,
+                                     LaunchMemory::Table& table, const std::function<Result<void>()>& queue) {
+  const auto turn = TUTTI_TRY(sequence_.enter(streams, capture));
+  auto queued = queue();
+  if (!queued)
+    memory_.keep(std::move(table.memory));  // perhaps some of it is queued
+  else if (table.memory != nullptr && capture.graph == nullptr)
+    queued = memory_.put_back(std::move(table), streams.front());
+  auto left = sequence_.leave(streams, capture);
+  if (queued) return left;
+  return queued;
 }
 
-Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers) {
+Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts) {
+  int groups = 0;
+  std::size_t staged = 0, blocks = 0;
+  for (const Part& part : parts) {
+    if (part.scratch == nullptr) groups = std::max(groups, part.plan->scratch_groups);
+    if (part.windows) groups = std::max(groups, part.windows->scratch_groups);
+    staged = std::max(staged, part.staged);
+    blocks = std::max(blocks, reduction_bytes(job, part.reduction, shape_.ranks));
+  }
+  const std::size_t group_bytes = job.count * size_of(job.type);
+  return memory_.make_buffers(std::max(static_cast<std::size_t>(groups) * group_bytes, blocks), staged, parts.size());
+}
+
+Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].staged == 0) continue;
     auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
-    TUTTI_TRY(gpu_->copy(local_ranks_[i].staging, own.input, parts[i].staged, parts.front().stream));
-    own.input = local_ranks_[i].staging;
+    TUTTI_TRY(gpu_->copy(memory_.staging(i), own.input, parts[i].staged, parts.front().stream));
+    own.input = memory_.staging(i);
   }
   return {};
 }
 
-device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
-  return reinterpret_cast<device::ErrorRecord*>(base + records_offset) + local * static_cast<std::size_t>(channels_);
-}
-
-/// The other plans of the call, and what ranks offer for these. Returns the number of their tiles.
-std::size_t Engine::fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const {
-  Split split(job.count, size_of(job.type), job.windows->parts);
-  share(split, channels_, channel_bytes_min);
-  call.choose = 1;
-  call.window_cut = cut_of(split);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    call.by_windows[i] = {.actions = parts[i].windows->actions,
-                          .places = parts[i].windows->places,
-                          .mapped = parts[i].offer.mapped,
-                          .input = parts[i].offer.input,
-                          .output = parts[i].offer.output,
-                          .action_count = parts[i].windows->action_count,
-                          .place_count = parts[i].windows->place_count};
-  return split.tiles();
-}
-
-/// What calls of all kinds say. `area`: through which they go.
-void Engine::fill_common(device::Call& call, const device::Area& area) const {
-  call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
-  call.slots = area.slots;
-  call.slot_bytes = area.slot_bytes;
-  call.inbox_bytes = area.inbox_bytes;
-  call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
-  call.synchronises = synchronises() ? 1 : 0;
-}
-
-void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
-                  std::span<const device::PeerBuffers> buffers) const {
-  Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
-  if (job.plan->access == Access::slots)
-    share_slots(binding.split, channels_, channel_bytes_min, area_.slot_bytes, job.plan->items_max);
-  else
-    share(binding.split, channels_, body == device::Body::one_shot ? one_shot_channel_bytes_min : channel_bytes_min);
-  describe(call, *job.plan, binding);
-  fill_common(call, area_);
-  call.table = job.table;
-  call.checks_abort = job.table != nullptr ? 1 : 0;
-  if (job.limit_ns != 0) call.limit_ns = static_cast<std::uint64_t>(job.limit_ns);
-  call.local_ranks = static_cast<std::uint32_t>(parts.size());
-  std::size_t tiles = binding.split.tiles();
-  if (job.windows != nullptr) tiles = std::max(tiles, fill_windows(call, job, parts));
-  if (job.exchange) tiles = static_cast<std::size_t>(channels_);
-  call.channels = static_cast<std::uint32_t>(std::clamp<std::size_t>(tiles, 1, static_cast<std::size_t>(channels_)));
-  if (job.signature) call.signature = job.signature(call.channels);
-  std::ranges::copy(buffers, call.buffers);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto rank = static_cast<std::size_t>(shape_.local[i]);
-    const std::uint32_t skipped = parts[i].first_action;
-    call.local[i] = {.actions = parts[i].plan->actions + skipped,
-                     .places = parts[i].plan->places,
-                     .links = local_ranks_[i].links,
-                     .errors = records(shared_.device(), i),
-                     .input = buffers[rank].input,
-                     .output = buffers[rank].output,
-                     .scratch = local_ranks_[i].scratch,
-                     .action_count = std::min(parts[i].action_count, parts[i].plan->action_count - skipped),
-                     .place_count = parts[i].plan->place_count,
-                     .rank = static_cast<std::uint16_t>(rank)};
-  }
-}
-
 Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
-  assert(parts.size() == local_ranks_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
+  assert(parts.size() == shape_.local.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
   const auto current = TUTTI_TRY(Current::enter(*gpu_));
   deferred_->empty();
   const Quiet::Queueing queueing(gpu_->quiet());
   const std::vector<Stream> streams = streams_of(parts);
-  auto capture = TUTTI_TRY(capture_of(streams));
-  TUTTI_TRY(make_buffers(job, parts, buffers));
+  auto capture = TUTTI_TRY(Capture::of(*gpu_, streams));
+  TUTTI_TRY(make_buffers(job, parts));
   const bool captured = capture.graph != nullptr;
-  TUTTI_TRY(follow_uploads(streams.front(), captured));
-  Table table;
+  TUTTI_TRY(uploads_.follow(streams.front(), captured));
+  LaunchMemory::Table table;
   if (job.exchange) {
     table = TUTTI_TRY(
-        take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured));
-    write_transfers(job, parts, buffers, table);
+        memory_.take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured));
+    auto* to = reinterpret_cast<device::Transfer*>(table.memory->host());
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      to = RankReduction{job, parts[i], i, shape_.local[i], buffers}.write_transfers(to);
   }
   if (!captured) {
-    keep(parts);
+    memory_.keep_plans(parts, sequence_.ended());
   } else {
-    std::vector<std::shared_ptr<const void>> used{scratch_, staging_, table.memory};
+    LaunchMemory::Held used = memory_.buffers();
+    used.push_back(table.memory);
     for (const Part& part : parts)
       used.insert(used.end(), {part.plan, part.windows, part.offer.held, part.reduction.combine.uploaded,
                                part.reduction.scale.uploaded});
@@ -215,64 +171,122 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
 
 /// Queues all that the call consists of on the first stream.
 Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
-                         const Table& table) {
+                         const LaunchMemory::Table& table) const {
   TUTTI_TRY(stage(parts, buffers));
   const bool combines = job.exchange && parts.front().reduction.combine.plan != nullptr;
   if (combines) TUTTI_TRY(scale_inputs(job, parts, buffers));
   device::Call call{};
   if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
-  const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
-  fill(call, body, job, parts, buffers);
-  for (std::size_t i = 0; combines && i < parts.size(); ++i) call.local[i].output = local_ranks_[i].scratch;
+  const device::Body body = calls_.body_of(job, parts);
+  calls_.write(call, body, job, parts, buffers);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (auto* const scratch = memory_.scratch(i)) call.local[i].scratch = scratch;
+    if (combines) call.local[i].output = call.local[i].scratch;
+  }
   unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
   if (job.windows != nullptr) threads = std::max(threads, threads_for(body, call.window_cut));
-  auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
+  const DataType type = reduces(job.plan->collective) ? job.type : DataType::uint8;
   const bool together = !job.passes_only && call.local_ranks > 1;
-  auto started = start(function, call, threads, parts.front().stream, together);
+  auto started = kernels_->start(body, type, call, threads, parts.front().stream, together);
   if (!started || !combines) return started;
   return combine_blocks(job, parts, buffers);
 }
 
-/// Blocks that wait for others of their launch must all be on the GPU at once, which only a cooperative launch
-/// guarantees: it begins when the GPU has room for all of them. The passes of a plan wait for nobody, and the blocks of
-/// a single rank only for those of other launches, so their blocks begin one by one.
-Result<void> Engine::start(Function function, device::Call& call, unsigned threads, Stream stream,
-                           bool together) const {
-  void* parameters[] = {&call};
-  const unsigned blocks = call.local_ranks * call.channels;
-  const Api& api = gpu_->api();
-  if (!together)
-    return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
-                       "cuLaunchKernel");
-  return gpu_->check(api.launch_cooperative(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters),
-                     "cuLaunchCooperativeKernel");
+Result<void> Engine::launch_reduction(const Job& job, std::span<const Part> parts,
+                                      std::span<const device::PeerBuffers> buffers) {
+  constexpr std::size_t least = 16 * 1024;
+  const std::size_t element = size_of(job.type);
+  const LocalReduction& any = parts.front().reduction;
+  const std::size_t some = std::max(least, shape_.scratch_bytes / static_cast<std::size_t>(shape_.ranks + 1)) / element;
+  const std::size_t few = any.largest / slices_max + 1;
+  const std::size_t each = any.scale.plan != nullptr ? any.largest : std::max(some, few);  // all is scaled at once
+  std::size_t begin = 0;
+  do {
+    const auto slice = ReductionSlice::of(job, parts, buffers, shape_.local, begin, each);
+    TUTTI_TRY(launch(job, slice.parts, slice.buffers));
+    begin += each;
+  } while (begin < any.largest);
+  return {};
 }
 
-/// The kernel that runs the plans of all ranks. Each plan names the kernel for its own rank; if the plans differ,
-/// run_plan serves all.
-device::Body Engine::body_of(std::span<const Part> parts) const {
-  const device::Body first = parts.front().plan->body;
-  const bool alike = std::ranges::all_of(parts, [first](const Part& part) { return part.plan->body == first; });
-  const bool wanted = shape_.specialised || first == device::Body::one_shot;  // alone runs Access::in_line
-  return alike && wanted ? first : device::Body::run_plan;
+Result<void> Engine::start_pass(const Pass& pass, Stream stream) const {
+  device::Call call{};
+  calls_.write(call, pass);
+  return kernels_->start(device::Body::run_plan, pass.type, call, device::block_threads, stream);
 }
 
-void Engine::abort() {
-  word(shared_.host()).store(device::AbortWord::all_ends, std::memory_order_release);
+/// Ranks whose inputs are scaled send the scaled ones.
+Result<void> Engine::scale_inputs(const Job& job, std::span<const Part> parts,
+                                  std::span<device::PeerBuffers> buffers) const {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto pass = RankReduction{job, parts[i], i, shape_.local[i], buffers}.scaling(memory_.scratch(i));
+    if (!pass) continue;
+    TUTTI_TRY(start_pass(*pass, parts.front().stream));
+    buffers[static_cast<std::size_t>(shape_.local[i])].input = pass->output;
+  }
+  return {};
 }
 
-void Engine::say_some_gone() {
-  std::uint32_t before = device::AbortWord::goes_on;
-  (void)word(shared_.host()).compare_exchange_strong(before, device::AbortWord::some_gone);
+Result<void> Engine::combine_blocks(const Job& job, std::span<const Part> parts,
+                                    std::span<const device::PeerBuffers> buffers) const {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].reduction.count == 0) continue;
+    std::vector<device::PeerBuffers> sources(buffers.size());
+    const RankReduction own{job, parts[i], i, shape_.local[i], buffers};
+    TUTTI_TRY(start_pass(own.combining(memory_.scratch(i), sources), parts.front().stream));
+  }
+  return {};
+}
+
+Result<void> Engine::launch_messages(const MessagesJob& job) {
+  assert(serves_messages() && !job.streams.empty());
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
+  deferred_->empty();
+  const Quiet::Queueing queueing(gpu_->quiet());
+  auto capture = TUTTI_TRY(Capture::of(*gpu_, job.streams));
+  const bool captured = capture.graph != nullptr;
+  device::Call call{};
+  LaunchMemory::Table table;
+  if (job.messages.size() <= std::size(call.few_messages)) {
+    std::ranges::copy(job.messages, call.few_messages);
+  } else {
+    table = TUTTI_TRY(memory_.take_table(job.messages.size_bytes(), captured));
+    std::ranges::copy(job.messages, reinterpret_cast<device::Message*>(table.memory->host()));
+    call.messages = reinterpret_cast<const device::Message*>(table.memory->device());
+  }
+  if (captured) TUTTI_TRY(retain(capture, {table.memory}));
+
+  calls_.write(call, job);
+  return launch_in_order(job.streams, capture, table, [&]() -> Result<void> {
+    for (const auto& [to, from, bytes] : job.copies) TUTTI_TRY(gpu_->copy(to, from, bytes, job.streams.front()));
+    if (job.messages.empty()) return {};
+    return kernels_->start(device::Body::run_plan, DataType::uint8, call, threads_for(job.messages, call.channels),
+                           job.streams.front());
+  });
 }
 
 Result<void> Engine::prove(std::int64_t limit_ns) {
-  assert(synchronises());
+  assert(shape_.synchronises());
   const Plan nothing{.collective = Collective::barrier, .access = Access::mapped, .ranks = shape_.ranks};
   auto plan = TUTTI_TRY(upload(nothing));
-  const std::vector<Part> parts(shape_.local.size(), Part{.stream = setup_.get(), .plan = std::move(plan)});
+  const std::vector<Part> parts(shape_.local.size(), Part{.stream = uploads_.stream(), .plan = std::move(plan)});
   const std::vector<device::PeerBuffers> none(static_cast<std::size_t>(shape_.ranks));
   return launch({.plan = &nothing, .limit_ns = limit_ns}, parts, none);
+}
+
+/// Nobody knows when a graph is replayed. An engine whose kernels fail does nothing any more.
+bool Engine::is_quiet() const {
+  if (graphs_.use_count() > 1) return false;
+  const auto current = Current::enter(*gpu_);
+  return !current || gpu_->api().event_query(sequence_.ended()) != status::not_ready;
+}
+
+Result<bool> Engine::idle() const {
+  const auto current = TUTTI_TRY(Current::enter(*gpu_));
+  const Status status = gpu_->api().event_query(sequence_.ended());
+  if (status == status::not_ready) return false;
+  TUTTI_TRY(gpu_->check(status, "cuEventQuery"));
+  return true;
 }
 
 }  // namespace tutti::cuda

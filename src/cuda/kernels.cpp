@@ -59,6 +59,22 @@ Result<void> Kernels::prepare(device::Body body, DataType type, Library library)
   return {};
 }
 
+/// Blocks that wait for others of their launch must all be on the GPU at once, which only a cooperative launch
+/// guarantees: it begins when the GPU has room for all of them. The passes of a plan wait for nobody, and the blocks of
+/// a single rank only for those of other launches, so their blocks begin one by one.
+Result<void> Kernels::start(device::Body body, DataType type, device::Call& call, unsigned threads, Stream stream,
+                            bool together) const {
+  auto* const function = functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
+  void* parameters[] = {&call};
+  const unsigned blocks = call.local_ranks * call.channels;
+  const Api& api = gpu_->api();
+  if (!together)
+    return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
+                       "cuLaunchKernel");
+  return gpu_->check(api.launch_cooperative(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters),
+                     "cuLaunchCooperativeKernel");
+}
+
 Kernels::~Kernels() {
   auto current = Current::enter(*gpu_);
   if (!current) return;

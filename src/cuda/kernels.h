@@ -28,9 +28,9 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  Function function(device::Body body, DataType type) const {
-    return functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
-  }
+  /// Queues the kernel; the context must be current. `together`: its blocks wait for each other. Errors: cuda.
+  Result<void> start(device::Body body, DataType type, device::Call& call, unsigned threads, Stream stream,
+                     bool together = false) const;
   /// Number of blocks that the GPU holds at once, whichever kernel they run.
   int blocks_max() const { return blocks_max_; }
 

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "choice/setting.h"
 #include "comm/communicator.h"
+#include "cuda/areas.h"
 #include "gpu/gpu_context.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"

@@ -83,7 +83,7 @@ class ReplayWatch final : public Task {
     const auto engine = engine_.lock();
     if (!engine) return false;
     const bool ended = std::ranges::any_of(peers_, [](const auto& peer) { return peer->ended(); });
-    if (ended) engine->say_some_gone();
+    if (ended) engine->failures().say_some_gone();
     return !ended;
   }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "comm/communicator.h"
+#include "cuda/areas.h"
 #include "gpu/bounce_buffer.h"
 #include "gpu/gpu_context.h"
 #include "plan/schedule.h"

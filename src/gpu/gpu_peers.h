@@ -88,7 +88,7 @@ class GpuPeers {
   // ---- Any thread ----
 
   /// Makes kernels that begin from now on do nothing.
-  void abort() { engine_->abort(); }
+  void abort() { engine_->failures().abort(); }
   /// True if all queued work has ended, successfully or not. Errors: cuda (the error of a kernel).
   Result<bool> idle() const { return engine_ ? engine_->idle() : Result<bool>(true); }
 

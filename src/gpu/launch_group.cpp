@@ -76,7 +76,7 @@ std::optional<Result<void>> LaunchGroup::proof() const {
   auto ended = engine_->idle();
   if (!ended) return Result<void>(ended.error());
   if (!*ended) return std::nullopt;
-  if (auto met = engine_->trouble()) return Result<void>(*std::move(met));
+  if (auto met = engine_->failures().trouble()) return Result<void>(*std::move(met));
   return Result<void>();
 }
 
@@ -249,10 +249,10 @@ Result<void> LaunchGroup::launch_messages(const cuda::MessagesJob& job) {
 }
 
 void LaunchGroup::abort() {
-  if (auto* engine = launched_.load(std::memory_order_acquire)) engine->abort();
+  if (auto* engine = launched_.load(std::memory_order_acquire)) engine->failures().abort();
 }
 
-Error LaunchGroup::different(const cuda::Engine::Difference& calls) {
+Error LaunchGroup::different(const cuda::KernelFailures::Difference& calls) {
   const auto own = PackedSignature::unpack(calls.own), theirs = PackedSignature::unpack(calls.theirs);
   const auto text = [&own, &theirs](const PackedSignature& one) {
     if (own.signature == theirs.signature)
@@ -266,10 +266,10 @@ Error LaunchGroup::different(const cuda::Engine::Difference& calls) {
 }
 
 std::optional<Error> LaunchGroup::trouble() const {
-  const auto* engine = launched_.load(std::memory_order_acquire);
+  auto* engine = launched_.load(std::memory_order_acquire);
   if (engine == nullptr) return std::nullopt;
-  if (const auto differs = engine->difference()) return different(*differs);
-  return engine->trouble();
+  if (const auto differs = engine->failures().difference()) return different(*differs);
+  return engine->failures().trouble();
 }
 
 Result<bool> LaunchGroup::idle() const {

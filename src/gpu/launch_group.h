@@ -156,7 +156,7 @@ class LaunchGroup {
   Result<void> compare() const;
   Result<void> open();
   static Error mixed(Rank host, Rank device);
-  static Error different(const cuda::Engine::Difference& calls);
+  static Error different(const cuda::KernelFailures::Difference& calls);
 
   GpuProcess& process_;
   const std::vector<Rank> ranks_;  // of the members

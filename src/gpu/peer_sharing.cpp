@@ -86,7 +86,7 @@ Result<void> PeerSharing::check_engine(cuda::Engine& engine) {
     kept = std::exchange(kept_, {});
   }
   auto idle = engine.idle();
-  const bool gave_up = engine.trouble().has_value();
+  const bool gave_up = engine.failures().trouble().has_value();
   if (gave_up) failed_.store(true);
   if (!idle || !*idle || gave_up) keep(kept);
   if (!idle) return std::move(idle).error();

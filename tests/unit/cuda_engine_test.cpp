@@ -116,11 +116,11 @@ TEST_F(CudaEngine, EndsWhenItIsAborted) {
   const auto idle = engine_->idle();
   ASSERT_TRUE(idle);
   EXPECT_FALSE(*idle);
-  EXPECT_FALSE(engine_->trouble());
-  engine_->abort();
+  EXPECT_FALSE(engine_->failures().trouble());
+  engine_->failures().abort();
   // A second on a GPU; threads of a busy processor may take longer.
   expect_ends_within(seconds(real_library != nullptr ? 1 : 60));
-  const auto trouble = engine_->trouble();
+  const auto trouble = engine_->failures().trouble();
   ASSERT_TRUE(trouble);
   EXPECT_EQ(trouble->code, Code::remote);
   EXPECT_NE(trouble->text().find("rank 0 on GPU 0 gave up while it waited for rank 1 on channel 0 at step "),
@@ -132,7 +132,7 @@ TEST_F(CudaEngine, EndsAtItsLimit) {
   open(50'000'000);
   launch_alone();
   expect_ends_within(seconds(60));
-  const auto trouble = engine_->trouble();
+  const auto trouble = engine_->failures().trouble();
   ASSERT_TRUE(trouble);
   EXPECT_EQ(trouble->code, Code::timeout);
   EXPECT_NE(trouble->text().find("nothing came for 50 ms (TUTTI_TIMEOUT_MS)"), std::string::npos) << trouble->text();
