@@ -33,6 +33,8 @@ tutti_test(quiet_test SOURCES unit/quiet_test.cpp LIBS tutti_cuda LABELS unit)
 tutti_test(cuda_engine_test SOURCES unit/cuda_engine_test.cpp LIBS tutti_cuda tutti_kernels tutti_test_kernels tutti_test_support LABELS unit)
 tutti_cuda_test(cuda_engine_test)
 
+tutti_test(launch_arrivals_test SOURCES unit/launch_arrivals_test.cpp LIBS tutti_gpu LABELS unit)
+
 tutti_test(path_history_test SOURCES unit/path_history_test.cpp LIBS tutti_gpu LABELS unit)
 
 # Where there is a CUDA toolkit, what we declare of the driver is compared with what it declares.

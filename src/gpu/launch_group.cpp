@@ -1,7 +1,6 @@
 #include "gpu/launch_group.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include <fmt/format.h>
 
@@ -13,8 +12,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t remembered = 64;
-
 /// Of the input of an all-to-all in place.
 std::size_t staged_bytes(const Request& request, int ranks) {
   if (!request.copies_input()) return 0;
@@ -22,19 +19,28 @@ std::size_t staged_bytes(const Request& request, int ranks) {
   return request.group_bytes() * static_cast<std::size_t>(ranks);
 }
 
+Error different(const cuda::KernelFailures::Difference& calls) {
+  const auto own = PackedSignature::unpack(calls.own), theirs = PackedSignature::unpack(calls.theirs);
+  const auto text = [&own, &theirs](const PackedSignature& one) {
+    if (own.signature == theirs.signature)
+      return fmt::format("{} by {} blocks", call_text(one.signature), one.channels);
+    return call_text(one.signature);
+  };
+  return {.code = Code::invalid_usage,
+          .what = fmt::format("ranks make different calls: rank {} {}, rank {} {} (found by the kernel of rank {})",
+                              calls.rank, text(own), calls.peer, text(theirs), calls.rank),
+          .peer = calls.peer};
+}
+
 }  // namespace
 
 LaunchGroup::LaunchGroup(GpuProcess& process, std::vector<Rank> members, int ranks)
-    : process_(process), ranks_(std::move(members)), communicator_ranks_(ranks), members_(ranks_.size()) {}
+    : process_(process), communicator_ranks_(ranks), arrivals_(std::move(members)), gpus_(arrivals_.ranks().size()) {}
 
 std::shared_ptr<LaunchGroup> LaunchGroup::of(GpuProcess& process, std::uint32_t key, std::vector<Rank> members,
                                              int ranks) {
   return process.directory.find_or_make<LaunchGroup>(
       key, [&] { return std::make_shared<LaunchGroup>(process, std::move(members), ranks); });
-}
-
-std::size_t LaunchGroup::index_of(Rank rank) const {
-  return static_cast<std::size_t>(std::ranges::find(ranks_, rank) - ranks_.begin());
 }
 
 LaunchGroup::~LaunchGroup() {
@@ -46,13 +52,8 @@ LaunchGroup::~LaunchGroup() {
 
 void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
   const std::lock_guard lock(mutex_);
-  Member& entered = member(rank);
-  entered.gpu = std::move(gpu);
-  entered.driver = std::this_thread::get_id();
-}
-
-bool LaunchGroup::has_all() const {
-  return std::ranges::all_of(members_, [](const Member& one) { return one.gpu != nullptr; });
+  gpus_[arrivals_.index_of(rank)] = std::move(gpu);
+  arrivals_.enter(rank);
 }
 
 Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote) {
@@ -61,7 +62,7 @@ Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups rem
   remote_groups_.areas = std::move(remote.areas);
   remote_groups_.channels = remote.channels;
   for (auto& held : remote.held) remote_groups_.held.push_back(std::move(held));
-  if (!has_all()) return {};
+  if (std::ranges::find(gpus_, nullptr) != gpus_.end()) return {};
   constexpr std::int64_t longest_ns = 5'000'000'000;  // processes that share a GPU take turns
   auto launched = open();
   if (launched) launched = engine_->prove(longest_ns);
@@ -80,54 +81,27 @@ std::optional<Result<void>> LaunchGroup::proof() const {
   return Result<void>();
 }
 
-Error LaunchGroup::mixed(Rank host, Rank device) {
-  return {.code = Code::invalid_usage,
-          .what = fmt::format("in one call rank {} has host memory and rank {} device memory: all ranks of a call must "
-                              "use the same kind of memory",
-                              host, device)};
-}
-
 Result<void> LaunchGroup::host_call(Rank rank, bool host_staged) {
   const std::lock_guard lock(mutex_);
-  Member& own = member(rank);
-  own.host_calls |= std::uint64_t{1} << (++own.calls % remembered);
-  if (!host_staged) own.driver = std::this_thread::get_id();
-  for (const Member& peer : members_)
-    if (peer.waiting && peer.calls == own.calls) return mixed(rank, rank_of(peer));
-  return {};
+  return arrivals_.host_call(rank, host_staged);
 }
 
 bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
   const std::lock_guard lock(mutex_);
-  Member& own = member(rank);
-  assert(!own.waiting);
-  own.host_calls &= ~(std::uint64_t{1} << (++own.calls % remembered));
-  own.driver = std::this_thread::get_id();
-  own.offer = offer;
-  own.waiting = true;
-  ++arrived_;
-  for (const Member& peer : members_)
-    if (peer.calls >= own.calls && peer.calls < own.calls + remembered &&
-        (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
-      failure_ = mixed(rank_of(peer), rank);
-      own.waiting = false;  // the other ranks learn of it from this rank's failure
-      own.offer = {};
-      --arrived_;
-      return true;
-    }
-  if (arrived_ < static_cast<int>(members_.size())) return false;
-  if (auto launched = launch(); !launched) failure_ = launched.error();
-  for (Member& one : members_) {
-    one.waiting = false;
-    one.offer = {};  // it keeps buffers from being unmapped
+  const auto all = arrivals_.arrive(rank, offer);
+  if (!all) {
+    failure_ = all.error();
+    return true;
   }
-  arrived_ = 0;
+  if (!*all) return false;
+  if (auto launched = launch(); !launched) failure_ = launched.error();
+  arrivals_.end();
   return true;
 }
 
 bool LaunchGroup::finished(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  return !member(rank).waiting;
+  return !arrivals_.waits(rank);
 }
 
 Result<void> LaunchGroup::outcome() const {
@@ -138,39 +112,17 @@ Result<void> LaunchGroup::outcome() const {
 
 void LaunchGroup::withdraw(Rank rank) {
   const std::lock_guard lock(mutex_);
-  Member& own = member(rank);
-  if (!own.waiting) return;
-  own.waiting = false;
-  own.offer = {};
-  --arrived_;
+  arrivals_.withdraw(rank);
 }
 
 Rank LaunchGroup::missing(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  if (!member(rank).waiting) return -1;
-  for (const Member& one : members_)
-    if (!one.waiting) return rank_of(one);
-  return -1;
+  return arrivals_.missing(rank);
 }
 
 bool LaunchGroup::waits_for_itself(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  if (!member(rank).waiting) return false;
-  for (const Member& one : members_)
-    if (!one.waiting && one.driver != std::this_thread::get_id()) return false;
-  return true;
-}
-
-Result<void> LaunchGroup::compare() const {
-  const Request& first = *members_.front().offer.request;
-  for (const Member& one : members_) {
-    const Request& request = *one.offer.request;
-    if (request.signature() == first.signature()) continue;
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("ranks make different calls: rank {} {}, rank {} {}", ranks_.front(),
-                                     call_text(first.signature()), rank_of(one), call_text(request.signature()))};
-  }
-  return {};
+  return arrivals_.waits_for_itself(rank);
 }
 
 /// Opens the engine when all ranks have arrived for the first time.
@@ -178,7 +130,7 @@ Result<void> LaunchGroup::open() {
   if (engine_) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
   cuda::EngineShape shape{.ranks = communicator_ranks_,
-                          .local = ranks_,
+                          .local = arrivals_.ranks(),
                           .channels_max = is_single_launch() ? process_.settings.channels_max : remote_groups_.channels,
                           .limit_ns = process_.settings.limit_ns,
                           .scratch_bytes = process_.settings.scratch_bytes,
@@ -186,12 +138,12 @@ Result<void> LaunchGroup::open() {
                           .frees_late = !is_single_launch(),
                           .areas = remote_groups_.areas,
                           .held = remote_groups_.held};
-  const auto& gpu = members_.front().gpu;
-  for (const Member& other : members_)
-    if (other.gpu->ordinal() != gpu->ordinal())
+  const auto& gpu = gpus_.front();
+  for (std::size_t i = 0; i < gpus_.size(); ++i)
+    if (gpus_[i]->ordinal() != gpu->ordinal())
       return refused(
           fmt::format("rank {} is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
-                      ranks_.front(), gpu->ordinal(), rank_of(other), other.gpu->ordinal()));
+                      shape.local.front(), gpu->ordinal(), shape.local[i], gpus_[i]->ordinal()));
   if (!is_single_launch()) shape.order = TUTTI_TRY(process_.launch_order(gpu));
   auto kernels = TUTTI_TRY(process_.kernels(gpu));
   engine_ = TUTTI_TRY(cuda::Engine::open(gpu, std::move(kernels), std::move(shape), process_.deferred));
@@ -206,12 +158,12 @@ void LaunchGroup::be_watched(const std::shared_ptr<PeerSharing>& sharing) const 
 }
 
 Result<void> LaunchGroup::launch() {
-  TUTTI_TRY(compare());
+  TUTTI_TRY(arrivals_.compare());
   TUTTI_TRY(open());
   std::vector<cuda::Part> parts;
   std::vector<device::PeerBuffers> buffers(static_cast<std::size_t>(communicator_ranks_));
-  for (Member& one : members_) {
-    const GpuOffer& offer = one.offer;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    const GpuOffer& offer = arrivals_.offer(i);
     const Request& request = *offer.request;
     cuda::Part& part = parts.emplace_back(offer.part);
     part.staged = staged_bytes(request, communicator_ranks_);
@@ -223,13 +175,13 @@ Result<void> LaunchGroup::launch() {
       if (!plan->uploaded) plan->uploaded = TUTTI_TRY(engine_->upload(plan->plan));
       *to = plan->uploaded;
     }
-    buffers[static_cast<std::size_t>(rank_of(one))] = {
+    buffers[static_cast<std::size_t>(arrivals_.ranks()[i])] = {
         .input = request.input, .output = request.output, .scalar = request.scalar};
   }
-  const Request& first = *members_.front().offer.request;
-  GpuPlan* const windows = members_.front().offer.windows;
-  cuda::Job job{.plan = &members_.front().offer.plan->plan,
-                .windows = windows == nullptr ? nullptr : &windows->plan,
+  const GpuOffer& any = arrivals_.offer(0);
+  const Request& first = *any.request;
+  cuda::Job job{.plan = &any.plan->plan,
+                .windows = any.windows == nullptr ? nullptr : &any.windows->plan,
                 .type = first.type,
                 .op = first.op,
                 .count = first.count,
@@ -238,7 +190,7 @@ Result<void> LaunchGroup::launch() {
     job.signature = [call = first.signature()](std::uint32_t channels) {
       return PackedSignature{.signature = call, .channels = channels}.pack();
     };
-  if (members_.front().offer.combine != nullptr) return engine_->launch_reduction(job, parts, buffers);
+  if (any.combine != nullptr) return engine_->launch_reduction(job, parts, buffers);
   return engine_->launch(job, parts, buffers);
 }
 
@@ -250,19 +202,6 @@ Result<void> LaunchGroup::launch_messages(const cuda::MessagesJob& job) {
 
 void LaunchGroup::abort() {
   if (auto* engine = launched_.load(std::memory_order_acquire)) engine->failures().abort();
-}
-
-Error LaunchGroup::different(const cuda::KernelFailures::Difference& calls) {
-  const auto own = PackedSignature::unpack(calls.own), theirs = PackedSignature::unpack(calls.theirs);
-  const auto text = [&own, &theirs](const PackedSignature& one) {
-    if (own.signature == theirs.signature)
-      return fmt::format("{} by {} blocks", call_text(one.signature), one.channels);
-    return call_text(one.signature);
-  };
-  return {.code = Code::invalid_usage,
-          .what = fmt::format("ranks make different calls: rank {} {}, rank {} {} (found by the kernel of rank {})",
-                              calls.rank, text(own), calls.peer, text(theirs), calls.rank),
-          .peer = calls.peer};
 }
 
 std::optional<Error> LaunchGroup::trouble() const {

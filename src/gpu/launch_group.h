@@ -12,13 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
-#include "call/request.h"
 #include "choice/choice.h"
 #include "cuda/engine.h"
-#include "plan/plan.h"
+#include "gpu/launch_arrivals.h"
 #include "process/gpu_process.h"
 
 namespace tutti {
@@ -36,23 +34,6 @@ enum class Waiting {
   in_launch,  ///< all ranks' are one launch
   by_flags,   ///< all run at the same time, in several launches
   by_host,    ///< not at all: the host lets them go when their time has come
-};
-
-/// A rank's plan, and its copy in GPU memory, made when the plan is first used.
-struct GpuPlan {
-  const Algorithm* algorithm = nullptr;
-  Plan plan;
-  std::shared_ptr<const cuda::DevicePlan> uploaded;
-};
-
-/// A rank's part of a launch. All of it must live until the launch is finished or the rank withdraws.
-struct GpuOffer {
-  const Request* request = nullptr;
-  cuda::Part part = {};  ///< its plans are not uploaded yet
-  GpuPlan* plan = nullptr;
-  GpuPlan* combine = nullptr;  ///< those of a reduction with a count per rank, where `plan` is empty
-  GpuPlan* scale = nullptr;    ///< null: none
-  GpuPlan* windows = nullptr;  ///< to be used if all ranks offer their buffers; null: none, on all ranks
 };
 
 /// What the kernels of a group need where the communicator has ranks in other groups.
@@ -97,10 +78,10 @@ class LaunchGroup {
     const std::lock_guard lock(mutex_);
     return engine_ && engine_->has_captured() ? engine_ : nullptr;
   }
-  bool is_alone() const { return ranks_.size() == 1; }
+  bool is_alone() const { return arrivals_.ranks().size() == 1; }
   /// All ranks of the communicator are members: then any plan may run here, otherwise those through slots, and those
   /// through windows that ranks agree on.
-  bool is_single_launch() const { return static_cast<int>(ranks_.size()) == communicator_ranks_; }
+  bool is_single_launch() const { return static_cast<int>(arrivals_.ranks().size()) == communicator_ranks_; }
 
   /// `rank` arrives with its offer. True: the launch is over, as all ranks had arrived or the launch has failed; see
   /// outcome. False: call finished later.
@@ -111,10 +92,8 @@ class LaunchGroup {
   /// `rank` stops waiting for a launch.
   void withdraw(Rank rank);
 
-  /// Whether this rank's sends and receives can be launched: it is alone, and the communicator has ranks in other
-  /// groups.
-  bool serves_messages() const { return is_alone() && !is_single_launch(); }
-  /// Launches sends and receives. Requires serves_messages(). Errors: invalid_usage, cuda.
+  /// Launches sends and receives of a rank that is alone, of a communicator with ranks in other groups. Errors:
+  /// invalid_usage, cuda.
   Result<void> launch_messages(const cuda::MessagesJob& job);
 
   /// `rank` makes its next call on host memory, or on device memory through the host (`host_staged`: then the calling
@@ -138,33 +117,15 @@ class LaunchGroup {
   }
 
  private:
-  struct Member {
-    cuda::SharedGpu gpu;
-    GpuOffer offer;
-    bool waiting = false;
-    std::uint64_t calls = 0;       // collectives so far, on host or device memory
-    std::uint64_t host_calls = 0;  // bit i: the last call whose number is i modulo 64 was on host memory
-    std::thread::id driver;        // the thread that last made a call of this rank
-  };
-
-  std::size_t index_of(Rank rank) const;
-  Member& member(Rank rank) { return members_[index_of(rank)]; }
-  const Member& member(Rank rank) const { return members_[index_of(rank)]; }
-  Rank rank_of(const Member& member) const { return ranks_[static_cast<std::size_t>(&member - members_.data())]; }
-  bool has_all() const;
   Result<void> launch();
-  Result<void> compare() const;
   Result<void> open();
-  static Error mixed(Rank host, Rank device);
-  static Error different(const cuda::KernelFailures::Difference& calls);
 
   GpuProcess& process_;
-  const std::vector<Rank> ranks_;  // of the members
   const int communicator_ranks_;
   mutable std::mutex mutex_;
-  std::vector<Member> members_;
+  LaunchArrivals arrivals_;
+  std::vector<cuda::SharedGpu> gpus_;  // by member
   RemoteGroups remote_groups_;
-  int arrived_ = 0;
   std::optional<Error> failure_;
   std::shared_ptr<cuda::Engine> engine_;
   std::atomic<cuda::Engine*> launched_ = nullptr;  // engine_, for threads that must not wait for a launch
