@@ -8,6 +8,7 @@
 #include "base/enumeration.h"
 #include "bootstrap/bootstrap.h"
 #include "call/held_operation.h"
+#include "call/request.h"
 #include "comm/communicator.h"
 
 namespace tutti {
