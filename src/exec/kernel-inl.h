@@ -296,9 +296,11 @@ inline constexpr std::array<Kernel, device_op_count> kernels_of = {
     &kernel<Work<T, Max, Scaling::plain>>,   &kernel<Work<T, Min, Scaling::plain>>,
     &kernel<Work<T, Sum, Scaling::divides>>, &kernel<Work<T, Sum, Scaling::scales>>};
 
-/// Of floats.
+/// Of a float; a weighted pass is a sum.
 template <class T>
-inline constexpr Kernel weighted_kernel_of = &kernel<Work<T, Sum, Scaling::weighted>>;
+constexpr Kernel float_kernel_of(ReduceOp op, bool weighted) {
+  return weighted ? &kernel<Work<T, Sum, Scaling::weighted>> : kernels_of<T>[static_cast<std::size_t>(op)];
+}
 
 /// Of an unsigned type, in the order of ReduceOp from bit_and on.
 template <class T>

@@ -11,7 +11,6 @@ namespace tutti {
 
 /// Instruction sets for which kernels are built. This CPU may lack all but `portable`.
 enum class Target : std::uint8_t { portable, avx2, avx512 };
-inline constexpr int target_count = 3;
 
 /// The instruction sets that this CPU has, the best one last.
 std::span<const Target> targets();
@@ -36,10 +35,9 @@ using Kernel = void (*)(const KernelArgs&);
 
 /// One table per group of types, each in its own file, so that they compile in parallel.
 Kernel integer_kernel(Target target, DataType type, ReduceOp op);
-Kernel float_kernel(Target target, DataType type, ReduceOp op);
-Kernel small_float_kernel(Target target, DataType type, ReduceOp op);
-/// Of weighted passes of either.
-Kernel weighted_kernel(Target target, DataType type);
+/// `weighted`: of passes that averages of floats are made of where sums are kept on the way.
+Kernel float_kernel(Target target, DataType type, ReduceOp op, bool weighted);
+Kernel small_float_kernel(Target target, DataType type, ReduceOp op, bool weighted);
 /// Of products alone: sums of complex numbers are those of their parts. For all targets the same.
 Kernel complex_kernel(DataType type);
 

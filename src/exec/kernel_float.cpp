@@ -11,11 +11,10 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
 
-constexpr Kernel find_float(DataType type, ReduceOp op) {
-  const auto i = static_cast<std::size_t>(op);
+constexpr Kernel find_float(DataType type, ReduceOp op, bool weighted) {
   switch (type) {
 // clang-format off
-#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) case DataType::enumerator: return kernels_of<storage>[i];
+#define TUTTI_FLOATING(group, enumerator, number, bytes, storage) case DataType::enumerator: return float_kernel_of<storage>(op, weighted);
 #define TUTTI_INTEGER(group, enumerator, number, bytes, storage) case DataType::enumerator: break;
 #define TUTTI_SMALL TUTTI_INTEGER
 #define TUTTI_COMPLEX TUTTI_INTEGER
@@ -32,8 +31,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "exec/dispatch.h"
 namespace tutti {
-Kernel float_kernel(Target target, DataType type, ReduceOp op) {
-  return TUTTI_ON_TARGET(target, find_float(type, op));
+Kernel float_kernel(Target target, DataType type, ReduceOp op, bool weighted) {
+  return TUTTI_ON_TARGET(target, find_float(type, op, weighted));
 }
 }  // namespace tutti
 #endif

@@ -24,11 +24,10 @@ Target best_target() {
 }
 
 Kernel find_kernel(Target target, DataType type, ReduceOp op, bool weighted) {
-  if (weighted) return weighted_kernel(target, type);
   switch (group_of(type)) {
     case TypeGroup::integer: return integer_kernel(target, type, op);
-    case TypeGroup::floating: return float_kernel(target, type, op);
-    case TypeGroup::small: return small_float_kernel(target, type, op);
+    case TypeGroup::floating: return float_kernel(target, type, op, weighted);
+    case TypeGroup::small: return small_float_kernel(target, type, op, weighted);
     case TypeGroup::complex: return complex_kernel(type);
   }
   return nullptr;
