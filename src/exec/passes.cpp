@@ -46,7 +46,7 @@ Result<bool> Passes::advance(Channel& channel, Cursor& cursor, const Action& act
   return true;
 }
 
-/// The number of elements of a pass that may be moved at once. What is pulled must fit the bounce buffer, unless it is
+/// What is pulled must fit the bounce buffer, unless it is
 /// only copied: every system call costs as much as pulling some kilobytes.
 std::size_t Passes::piece_elements(const Channel& channel, const Action& action, std::size_t budget) const {
   const std::size_t operands = action.sources + action.destinations;
@@ -87,11 +87,17 @@ Result<void> Passes::move(Channel& channel, const Action& action, std::span<cons
                .weighted = weighted,
                .halvings = static_cast<std::uint8_t>(action.halvings),
                .user = bound_.binding().user});
-  for (std::size_t i = first; i < to.size(); ++i) {
-    std::byte* const destination = bound_.destination_of(channel, to[i], piece);
-    copy_pass(destinations[0], {&destination, 1}, piece.count * size_of(bound_.binding().type), loop);
-  }
+  if (first < to.size()) copy_to(channel, to.subspan(first), piece, destinations[0], loop);
   return {};
+}
+
+/// The piece lies at `from`. Does not write a place that does, too.
+void Passes::copy_to(const Channel& channel, std::span<const Place> to, const Piece& piece, const std::byte* from,
+                     Loop loop) const {
+  for (const Place& place : to) {
+    std::byte* const destination = bound_.destination_of(channel, place, piece);
+    copy_pass(from, {&destination, 1}, piece.count * bound_.binding().split.element_bytes(), loop);
+  }
 }
 
 /// Reads directly into the first destination, and copies from there to the others.
@@ -104,10 +110,7 @@ Result<void> Passes::move_pulled_copy(Channel& channel, const Action& action, st
     return move_pulled_copy_apart(channel, action, to, piece);
   auto pulled = pull(bound_.process_of(channel, from), source, into);
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
-  for (const Place& place : to.subspan(1)) {
-    std::byte* const destination = bound_.destination_of(channel, place, piece);
-    copy_pass(into.data(), {&destination, 1}, into.size(), Loop::plain);
-  }
+  copy_to(channel, to.subspan(1), piece, into.data(), Loop::plain);
   return {};
 }
 
@@ -120,10 +123,7 @@ Result<void> Passes::move_pulled_copy_apart(Channel& channel, const Action& acti
         .at = piece.at + done, .skipped = piece.skipped + done, .count = std::min(most, piece.count - done)};
     std::size_t used = 0;
     auto pulled = TUTTI_TRY(pull_to_bounce(channel, bound_.plan().sources(action)[0], part, used));
-    for (const Place& place : to) {
-      std::byte* const destination = bound_.destination_of(channel, place, part);
-      copy_pass(pulled, {&destination, 1}, part.count * size_of(bound_.binding().type), Loop::plain);
-    }
+    copy_to(channel, to, part, pulled, Loop::plain);
   }
   return {};
 }
@@ -144,7 +144,7 @@ Result<void> Passes::pull_sources(Channel& channel, const Action& action, const 
 /// where they are a few bytes apart (decision 18). `used`: bytes of the buffer that are taken; increased.
 Result<std::byte*> Passes::pull_to_bounce(Channel& channel, const Place& from, const Piece& piece,
                                           std::size_t& used) const {
-  if (channel.bounce.bytes() == 0)
+  if (channel.bounce.data() == nullptr)
     TUTTI_TRY(channel.bounce.allocate(loops_.rules().bounce_bytes + 2 * page_bytes * limits::sources_max));
   const std::size_t bytes = piece.count * size_of(bound_.binding().type);
   const std::byte* const source = bound_.source_of(channel, from, piece);

@@ -46,6 +46,8 @@ class Passes {
   std::size_t piece_elements(const Channel& channel, const Action& action, std::size_t budget) const;
   /// Moves a piece of a pass to these of its destinations.
   Result<void> move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece) const;
+  void copy_to(const Channel& channel, std::span<const Place> to, const Piece& piece, const std::byte* from,
+               Loop loop) const;
 
  private:
   void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;

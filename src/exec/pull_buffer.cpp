@@ -3,36 +3,21 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <utility>
 
 #include <fmt/format.h>
 
 namespace tutti {
 
-PullBuffer::~PullBuffer() {
-  std::free(at_);
-}
-
-PullBuffer::PullBuffer(PullBuffer&& other) noexcept
-    : at_(std::exchange(other.at_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-PullBuffer& PullBuffer::operator=(PullBuffer&& other) noexcept {
-  std::swap(at_, other.at_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 Result<void> PullBuffer::allocate(std::size_t bytes) {
   constexpr std::size_t huge_page_bytes = 2 << 20;
   const std::size_t whole = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
-  at_ = static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, whole));
+  at_.reset(static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, whole)));
   if (at_ == nullptr)
     return Error{.code = Code::system,
                  .what = fmt::format("cannot get {} bytes for a bounce buffer", whole),
                  .sys_errno = ENOMEM};
   bytes_ = whole;
-  ::madvise(at_, whole, MADV_HUGEPAGE);
+  ::madvise(at_.get(), whole, MADV_HUGEPAGE);
   return {};
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 
 #include "base/error.h"
 
@@ -10,19 +12,17 @@ namespace tutti {
 /// Page aligned, on huge pages if the system gives them: a pull then looks up fewer pages.
 class PullBuffer {
  public:
-  PullBuffer() = default;
-  ~PullBuffer();
-  PullBuffer(PullBuffer&& other) noexcept;
-  PullBuffer& operator=(PullBuffer&& other) noexcept;
-
   /// At least `bytes`, not touched. Only for an empty buffer. Errors: system.
   Result<void> allocate(std::size_t bytes);
 
-  std::byte* data() const { return at_; }
+  std::byte* data() const { return at_.get(); }
   std::size_t bytes() const { return bytes_; }
 
  private:
-  std::byte* at_ = nullptr;
+  struct Free {
+    void operator()(std::byte* at) const { std::free(at); }
+  };
+  std::unique_ptr<std::byte[], Free> at_;
   std::size_t bytes_ = 0;
 };
 
