@@ -60,8 +60,7 @@ void CollectiveRun::note_small() {
   if (shape_.ranks == 1 || shape_.ranks > limits::sources_max || communicator_.device() != nullptr ||
       communicator_.process().choices.plan_file)
     return;
-  PastCalls& past = communicator_.past_calls();
-  past.small().add(request_.collective, request_.group_bytes(), past.algorithm());
+  communicator_.past_calls().note_small(request_.collective, request_.group_bytes());
 }
 
 bool CollectiveRun::may_use(Access access) const {

@@ -75,7 +75,7 @@ int SmallCall::combined() const {
 /// A reduction combines the inputs in the order of ranks, as one_shot does.
 void SmallCall::prepare() {
   PastCalls& past = communicator_.past_calls();
-  past.note_used(past.small().algorithm(request_.collective),
+  past.note_used(past.small_algorithm(request_.collective),
                  communicator_.links().channels().transport(Access::in_line));
   output_ = request_.output;
   if (facts_.computes == Computes::nothing || request_.count == 0 || !has_output_) return;

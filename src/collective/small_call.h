@@ -24,9 +24,9 @@ class SmallCall {
         facts_(facts_of(request.collective)),
         has_output_(holds(facts_.output, communicator.rank(), request.root)) {}
 
-  /// Whether such a call of this size has been found to be small: see SmallCalls.
+  /// Whether such a call of this size has been found to be small: see PastCalls.
   static bool serves(Communicator& communicator, const Request& request) {
-    return communicator.past_calls().small().hold(request.collective, request.group_bytes()) &&
+    return communicator.past_calls().is_small(request.collective, request.group_bytes()) &&
            request.form == Form::plain && request.op != ReduceOp::pre_mul_sum;
   }
 

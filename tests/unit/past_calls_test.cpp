@@ -22,13 +22,15 @@ TEST(PastCalls, ShowWhatTheLastOneUsed) {
 
 TEST(PastCalls, WhatIsNotLargerThanASmallCallIsSmall) {
   PastCalls past;
-  EXPECT_FALSE(past.small().hold(Collective::broadcast, 0));
-  past.small().add(Collective::broadcast, 64, "one_shot");
-  past.small().add(Collective::broadcast, 8, "one_shot");
-  EXPECT_TRUE(past.small().hold(Collective::broadcast, 64));
-  EXPECT_FALSE(past.small().hold(Collective::broadcast, 65));
-  EXPECT_FALSE(past.small().hold(Collective::all_reduce, 0));
-  EXPECT_STREQ(past.small().algorithm(Collective::broadcast), "one_shot");
+  EXPECT_FALSE(past.is_small(Collective::broadcast, 0));
+  past.note_used("one_shot", "inline");
+  past.note_small(Collective::broadcast, 64);
+  past.note_small(Collective::broadcast, 8);
+  past.note_used("ring", "cma");
+  EXPECT_TRUE(past.is_small(Collective::broadcast, 64));
+  EXPECT_FALSE(past.is_small(Collective::broadcast, 65));
+  EXPECT_FALSE(past.is_small(Collective::all_reduce, 0));
+  EXPECT_STREQ(past.small_algorithm(Collective::broadcast), "one_shot");
 }
 
 class Idle final : public Background {
