@@ -30,17 +30,33 @@ class CommFailure {
   }
   const std::atomic<bool>& happened() const { return happened_; }
   /// The first failure. Requires happened().
-  Error error() const;
+  Error error() const {
+    const std::lock_guard lock(mutex_);
+    return *error_;
+  }
 
   /// Notes that a peer is gone, although it has completed calls that this rank has not: these calls do not fail, so
   /// there is no failure yet. Only the first counts. `at_rest`: no call is under way.
-  void note_loss(Error error, bool at_rest);
+  void note_loss(Error error, bool at_rest) {
+    const std::lock_guard lock(mutex_);
+    if (loss_) return;
+    if (at_rest) lost_at_rest_.store(true, std::memory_order_relaxed);
+    loss_ = std::make_unique<Error>(std::move(error));
+  }
   bool lost_at_rest() const { return lost_at_rest_.load(std::memory_order_relaxed); }
   /// The failure or, where there is none, the first loss that was noted.
-  std::optional<Error> error_or_loss() const;
+  std::optional<Error> error_or_loss() const {
+    const std::lock_guard lock(mutex_);
+    const auto& known = error_ ? error_ : loss_;
+    return known ? std::optional(*known) : std::nullopt;
+  }
   /// As error_or_loss, of a rank that leaves and that this keeps from checking its calls. For the thread that has the
   /// communicator.
-  std::optional<Error> leave();
+  std::optional<Error> leave() {
+    auto known = error_or_loss();
+    if (known) left_after_loss_ = true;
+    return known;
+  }
   bool left_after_loss() const { return left_after_loss_; }
 
   /// Notes that the user gets the failure as the result of a call.
