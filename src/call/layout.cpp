@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -174,7 +175,9 @@ Share share_with(const Request& request, const Layout& layout, Rank peer) {
   return share;
 }
 
-void CountsTally::add(const CountsDescriptor& descriptor) {
+void CountsTally::add(const std::byte* line) {
+  CountsDescriptor descriptor;
+  std::memcpy(&descriptor, line, sizeof descriptor);
   sent_ += descriptor.sent;
   received_ += descriptor.received;
   largest_ = std::max<std::size_t>(largest_, descriptor.largest);

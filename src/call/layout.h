@@ -48,7 +48,8 @@ Share share_with(const Request& request, const Layout& layout, Rank peer);
 /// Sums up the counts in all call descriptors of one call.
 class CountsTally {
  public:
-  void add(const CountsDescriptor& descriptor);
+  /// `line`: a CountsDescriptor as a rank has published or sent it, perhaps not aligned.
+  void add(const std::byte* line);
   /// True if every rank receives the counts that its peers send to it. Wrong with a chance of 2^-64.
   bool balanced() const { return sent_ == received_; }
   /// The largest number of elements, of `element` bytes each, that one rank sends to another. Errors: remote (exceeds

@@ -1,6 +1,5 @@
 #include "collective/exchanged_counts.h"
 
-#include <cstring>
 #include <span>
 
 namespace tutti {
@@ -33,11 +32,7 @@ Result<Progress> ExchangedCounts::advance() {
 
 Result<Progress> ExchangedCounts::compare() {
   CountsTally tally;
-  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
-    CountsDescriptor counts;
-    std::memcpy(&counts, gather_->of(rank).data(), sizeof counts);
-    tally.add(counts);
-  }
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) tally.add(gather_->of(rank).data());
   if (tally.balanced()) {
     largest_ = TUTTI_TRY(tally.largest(size_of(request_.type)));
     return Progress::done;

@@ -14,12 +14,6 @@ void PublishedCounts::publish(CallDescriptor& descriptor) {
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer) shares[peer] = share_with(request_, *request_.layout, peer);
 }
 
-void PublishedCounts::add(const CallDescriptor& descriptor) {
-  CountsDescriptor counts;
-  std::memcpy(&counts, descriptor.small, sizeof counts);
-  tally_.add(counts);
-}
-
 Result<std::size_t> PublishedCounts::agree() const {
   if (tally_.balanced()) return tally_.largest(size_of(request_.type));
   std::vector<std::span<const Share>> shares_of;

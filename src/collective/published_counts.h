@@ -21,7 +21,7 @@ class PublishedCounts {
   /// that this rank exchanges with the peer. So a reader needs only its own share.
   void publish(CallDescriptor& descriptor);
   /// Adds the sums of one rank.
-  void add(const CallDescriptor& descriptor);
+  void add(const CallDescriptor& descriptor) { tally_.add(descriptor.small); }
   /// The largest count, once the sums of all ranks are added. All ranks get the same result, before any of them writes.
   /// Errors: invalid_usage (ranks disagree; the text names them), remote.
   Result<std::size_t> agree() const;

@@ -133,13 +133,8 @@ void SmallCall::finish() {
   if (request_.count == 0 || !has_output_) return;
   if (request_.collective == Collective::barrier) return;
   if (facts_.computes != Computes::nothing) return pass_->run();
-  if (facts_.input == Holders::root) return copy(input_of(request_.root) + own_part(), output_, request_.group_bytes());
-  gather(own_part());
-}
-
-/// Copies the groups at `skipped` of all inputs one after another.
-void SmallCall::gather(std::size_t skipped) const {
-  const std::size_t group = request_.group_bytes();
+  const std::size_t group = request_.group_bytes(), skipped = own_part();
+  if (facts_.input == Holders::root) return copy(input_of(request_.root) + skipped, output_, group);
   std::byte* to = output_;
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank, to += group) copy(input_of(rank) + skipped, to, group);
 }

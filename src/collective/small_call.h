@@ -45,7 +45,6 @@ class SmallCall {
   bool await(Rank peer);
   bool yield();
   void finish();
-  void gather(std::size_t skipped) const;
   std::size_t own_part() const;
   const std::byte* input_of(Rank rank) const;
 

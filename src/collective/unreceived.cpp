@@ -1,5 +1,6 @@
 // What ranks that leave have not received, or others of theirs.
 #include <cstring>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -22,18 +23,24 @@ Error not_received(const Communicator& communicator, Rank from, const std::strin
                                   communicator.rank()));
 }
 
+/// The first slot that a peer has filled and this rank has not asked for; null: none, also where a connection has
+/// ended, which brings nothing more. `header`: the bytes of a message's header.
+std::span<const std::byte> first_from(Communicator& communicator, Channel& channel, Rank peer, std::size_t header) {
+  if (!channel.may_have_arrived(peer)) return {};
+  const bool remote = communicator.members().peers[peer].remote();
+  const auto message = channel.receivers[peer]->peek(remote ? header : 0);  // shared memory stores the length
+  return message ? *message : std::span<const std::byte>();
+}
+
 /// What a peer has sent and this rank has not asked for.
 Result<void> check_from(Communicator& communicator, Rank peer) {
-  const bool remote = communicator.members().peers[peer].remote();
-  Channel& channel = communicator.links().channels().point_to_point();
-  if (!channel.may_have_arrived(peer)) return {};
-  Receiver& receiver = *channel.receivers[peer];
-  const auto message = receiver.peek(remote ? sizeof(Header) : 0);  // shared memory stores the length
-  if (!message || message->data() == nullptr) return {};            // a connection that has ended brings nothing more
+  Channels& channels = communicator.links().channels();
   Header header;
-  if (message->size() < sizeof header) return Error{.code = Code::remote, .what = "a message has no header"};
-  std::memcpy(&header, message->data(), sizeof header);
-  const Channels& channels = communicator.links().channels();
+  const auto message = first_from(communicator, channels.point_to_point(), peer, sizeof header);
+  if (message.data() == nullptr) return {};
+  if (message.size() < sizeof header) return Error{.code = Code::remote, .what = "a message has no header"};
+  std::memcpy(&header, message.data(), sizeof header);
+  const bool remote = communicator.members().peers[peer].remote();
   const std::size_t fits = channels.slot_bytes() * static_cast<std::size_t>(channels.slots()) - sizeof header;
   // The sender of such a message still waits, and hears that this rank leaves.
   if (!remote && (header.carried.carry != Carry::slots || header.bytes > fits)) return {};
@@ -52,15 +59,10 @@ Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
 
 /// For a communicator that has no mailbox: whether something lies there for one.
 bool has_mail(Communicator& communicator) {
-  for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
-    if (rank == communicator.rank()) continue;
-    Channel& channel = communicator.links().channels().messages();
-    if (!channel.may_have_arrived(rank)) continue;
-    Receiver& receiver = *channel.receivers[static_cast<std::size_t>(rank)];
-    const bool remote = communicator.members().peers[static_cast<std::size_t>(rank)].remote();
-    const auto message = receiver.peek(remote ? sizeof(PacketHeader) : 0);
-    if (message && message->data() != nullptr) return true;
-  }
+  Channel& channel = communicator.links().channels().messages();
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank)
+    if (rank != communicator.rank() && first_from(communicator, channel, rank, sizeof(PacketHeader)).data() != nullptr)
+      return true;
   return false;
 }
 

@@ -218,12 +218,8 @@ Run::Position Run::waiting_for() const {
   const auto step = plan().actions.empty() ? 0 : static_cast<int>(plan().actions.back().step);
   for (int channel = 0; channel < channels_; ++channel) {
     const Channel& last = links_.channels[static_cast<std::size_t>(channel)];
-    if (!last.unsent.empty())
-      return {.peer = last.unsent.front(), .channel = channel, .step = step, .verb = Verb::commit};
-    if (!last.undrained.empty())
-      return {.peer = last.undrained.front(), .channel = channel, .step = step, .verb = Verb::release};
-    if (!last.inviting.peers.empty())
-      return {.peer = last.inviting.peers.front(), .channel = channel, .step = step, .verb = Verb::release};
+    for (const auto* const peers : {&last.unsent, &last.undrained, &last.inviting.peers})
+      if (!peers->empty()) return {peers->front(), channel, step, peers == &last.unsent ? Verb::commit : Verb::release};
   }
   return {};
 }

@@ -9,6 +9,12 @@
 #include "submit/operations.h"
 
 namespace tutti {
+namespace {
+
+/// Whether the call's stream, if one waits for the host, has come to it.
+constexpr auto has_landed = [](const auto& request) { return request.queued == nullptr || request.queued->landed(); };
+
+}  // namespace
 
 Batch::~Batch() {
   leave();
@@ -33,24 +39,11 @@ bool Batch::may_transfer() const {
   return !peers_.front().route.one_kernel() || next_ == requests_.size();
 }
 
-namespace {
-
-bool has_landed(const Request& request) {
-  return request.queued == nullptr || request.queued->landed();
-}
-
-/// The host begins with none of a group's messages before the streams have come to all of them.
-bool have_landed(const std::vector<PeerRequest>& requests) {
-  return std::ranges::all_of(requests, [](const PeerRequest& r) { return r.queued == nullptr || r.queued->landed(); });
-}
-
-}  // namespace
-
 /// Whether it waits for a stream to come to its call.
 bool Batch::awaits_gpu() const {
   if (!communicator_->order().turn_of(ticket_)) return false;
   const bool next = next_ < requests_.size() && !collective_ && !has_landed(requests_[next_]);
-  return next || (may_transfer() && !transfers_ && !have_landed(peers_));
+  return next || (may_transfer() && !transfers_ && !std::ranges::all_of(peers_, has_landed));
 }
 
 void Batch::leave() {
@@ -102,7 +95,8 @@ Result<Progress> Batch::collective() {
 
 Result<Progress> Batch::transfer() {
   if (!transfers_) {
-    if (!have_landed(peers_)) return Progress::blocked;
+    // The host begins with none of a group's messages before the streams have come to all of them.
+    if (!std::ranges::all_of(peers_, has_landed)) return Progress::blocked;
     for (PeerRequest& request : peers_)
       if (request.queued) request.queued->bind(request);
     make_transfers(transfers_, *communicator_, peers_);

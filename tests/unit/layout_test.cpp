@@ -86,7 +86,7 @@ CountsTally tally(const std::vector<std::vector<std::size_t>>& sent,
     Request call{.collective = Collective::all_to_all, .input = memory, .output = memory + 1000};
     EXPECT_TRUE(lay_out(call, static_cast<Rank>(rank), static_cast<int>(sent.size()), {sent[rank].data(), nullptr},
                         {received[rank].data(), nullptr}));
-    all.add(call.layout->line);
+    all.add(reinterpret_cast<const std::byte*>(&call.layout->line));
   }
   return all;
 }
