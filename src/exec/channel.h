@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-#include "exec/pull_buffer.h"
+#include "exec/pull.h"
 #include "transport/connection.h"
 #include "transport/fifo.h"
 #include "transport/flag.h"

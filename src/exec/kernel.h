@@ -14,7 +14,6 @@ enum class Target : std::uint8_t { portable, avx2, avx512 };
 
 /// The instruction sets that this CPU has, the best one last.
 std::span<const Target> targets();
-const char* name(Target target);
 
 /// The operands of a pass. Only kernels of pre_mul_sum read Source::scaled, and only those of avg and weighted ones
 /// read `divisor`.

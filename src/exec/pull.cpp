@@ -1,5 +1,6 @@
 #include "exec/pull.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include <array>
@@ -44,6 +45,19 @@ Result<void> pull(const ForeignProcess& process, const std::byte* from, std::spa
     if (is_refusal(error)) error.what += fmt::format(". {}", remedy_of_refusal());
     return error;
   }
+  return {};
+}
+
+Result<void> PullBuffer::allocate(std::size_t bytes) {
+  constexpr std::size_t huge_page_bytes = 2 << 20;
+  const std::size_t whole = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+  at_.reset(static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, whole)));
+  if (at_ == nullptr)
+    return Error{.code = Code::system,
+                 .what = fmt::format("cannot get {} bytes for a bounce buffer", whole),
+                 .sys_errno = ENOMEM};
+  bytes_ = whole;
+  ::madvise(at_.get(), whole, MADV_HUGEPAGE);
   return {};
 }
 

@@ -130,19 +130,6 @@ std::span<const Target> targets() {
   return std::span(built).first(usable);
 }
 
-const char* name(Target target) {
-  switch (target) {
-    case Target::avx512: return "AVX-512";
-    case Target::avx2: return "AVX2";
-    case Target::portable: break;
-  }
-  return "portable";
-}
-
-const char* vector_target() {
-  return name(best_target());
-}
-
 namespace {
 
 /// Sums of complex numbers are those of their parts.

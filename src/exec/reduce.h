@@ -63,7 +63,4 @@ class SmallPass {
 /// source.
 void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop);
 
-/// Name of the instruction set in use on this CPU: "AVX-512", "AVX2", ….
-const char* vector_target();
-
 }  // namespace tutti

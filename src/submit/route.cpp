@@ -49,17 +49,4 @@ Route route(const RoutedCall& call, bool on_device, const RouteFacts& facts) {
   return {.path = facts.spans_hosts ? Path::across_hosts : Path::inside_host};
 }
 
-const char* name(Path path) {
-  switch (path) {
-    case Path::nothing: return "nothing";
-    case Path::inside_host: return "inside a host";
-    case Path::across_hosts: return "across hosts";
-    case Path::single_launch: return "single launch";
-    case Path::synchronising: return "synchronising kernels";
-    case Path::released: return "released kernels";
-    case Path::staged: return "host-staged";
-  }
-  return "";
-}
-
 }  // namespace tutti

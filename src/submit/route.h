@@ -37,7 +37,4 @@ RouteFacts route_facts(const Communicator& communicator);
 /// ranks then find out by their call descriptors, or by PathHistory.
 Route route(const RoutedCall& call, bool on_device, const RouteFacts& facts);
 
-/// For example "inside a host".
-const char* name(Path path);
-
 }  // namespace tutti

@@ -15,6 +15,20 @@ namespace {
 
 constexpr std::size_t least = std::size_t{64} * 1024;
 
+/// As the documentation names it.
+const char* name(Path path) {
+  switch (path) {
+    case Path::nothing: return "nothing";
+    case Path::inside_host: return "inside a host";
+    case Path::across_hosts: return "across hosts";
+    case Path::single_launch: return "single launch";
+    case Path::synchronising: return "synchronising kernels";
+    case Path::released: return "released kernels";
+    case Path::staged: return "host-staged";
+  }
+  return "";
+}
+
 struct Column {
   const char* text;
   DeviceFacts facts;
