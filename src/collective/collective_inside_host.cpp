@@ -37,12 +37,12 @@ Result<Progress> CollectiveInsideHost::enter() {
   }
   // Nothing but the descriptor: no payload outside of it, and no counts. A large call may carry one.
   const bool publishes_little = small_ && DescriptorRings::is_compact(run_.size().input_bytes_max);
-  auto may = TUTTI_TRY(communicator_.links().descriptors().may_enter(run_.sequence(), publishes_little));
+  auto may = TUTTI_TRY(descriptors().may_enter(run_.sequence(), publishes_little));
   if (!may) return Progress::blocked;
 
-  CallDescriptor& descriptor = communicator_.links().descriptors().begin(run_.sequence());
+  CallDescriptor& descriptor = descriptors().begin(run_.sequence());
   write_descriptor(descriptor);
-  communicator_.links().descriptors().publish(descriptor, run_.sequence());
+  descriptors().publish(descriptor, run_.sequence());
   communicator_.links().ring_all();
   return entered();
 }
@@ -84,7 +84,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   descriptor.signature = request_.signature();
   descriptor.scalar = request_.scalar;
   const std::size_t bytes = run_.input_bytes();
-  const auto carry = [&] { write_payload(communicator_.links().descriptors().payload(run_.sequence(), bytes), bytes); };
+  const auto carry = [&] { write_payload(descriptors().payload(run_.sequence(), bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
   if (counts_) counts_->publish(descriptor);
   describe_buffers(descriptor, communicator_, run_, access_table(true));
@@ -95,8 +95,7 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
 /// Peers must read an input that is scaled already: they do not know which of their sources is a raw contribution.
 void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
   if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
-    return copy_pass(run_.input(), {&to, 1}, bytes,
-                     communicator_.links().descriptors().streams(bytes) ? Loop::nontemporal : Loop::plain);
+    return copy_pass(run_.input(), {&to, 1}, bytes, descriptors().streams(bytes) ? Loop::nontemporal : Loop::plain);
   }
   const Source source{.at = run_.input(), .scaled = true, .scalar = request_.scalar};
   reduce_pass({.sources = {&source, 1},
@@ -110,9 +109,9 @@ void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const
 
 Result<Progress> CollectiveInsideHost::gather() {
   for (; gathered_ < run_.shape().ranks; ++gathered_) {
-    auto descriptor = TUTTI_TRY(communicator_.links().descriptors().open(gathered_, run_.sequence()));
+    auto descriptor = TUTTI_TRY(descriptors().open(gathered_, run_.sequence()));
     if (descriptor == nullptr) return Progress::blocked;
-    communicator_.memory().notes().descriptors[gathered_] = descriptor;
+    notes().descriptors[gathered_] = descriptor;
     if (!small_) read_descriptor(gathered_, *descriptor);
   }
   if (small_) return start(Access::in_line);
@@ -133,7 +132,7 @@ void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& desc
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
   const AccessFacts& facts = communicator_.plans().access_facts();
-  auto& all_mapped = communicator_.memory().notes().all_mapped;
+  auto& all_mapped = notes().all_mapped;
   if (all_mapped != false) all_mapped = buffers_.mapped;
   const bool ordinary = !buffers_.mapped && !facts.one_process;
   const Access fastest = large_access(run_.size(), facts, access_table(ordinary), buffers_);
@@ -163,7 +162,7 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
 /// Maps only the buffers that the plan uses. A rank waits only for the peers that use its buffers. Other peers may get
 /// here after it has freed them.
 Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
-  auto& memory = communicator_.memory().notes().memory;
+  auto& memory = notes().memory;
   std::ranges::fill(memory, PeerMemory{});
   memory[communicator_.rank()] = {.input = const_cast<std::byte*>(run_.input()), .output = run_.output()};
   return for_each_peer_place(plan, [this](const Place& place) { return map_window(place); });
@@ -172,10 +171,10 @@ Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
 Result<void> CollectiveInsideHost::map_window(const Place& place) {
   const bool input = place.where == Where::peer_input;
   const Rank rank = place.peer;
-  PeerMemory& memory = communicator_.memory().notes().memory[rank];
+  PeerMemory& memory = notes().memory[rank];
   std::byte*& at = input ? memory.input : memory.output;
   if (at != nullptr) return {};
-  const CallDescriptor& call = *communicator_.memory().notes().descriptors[rank];
+  const CallDescriptor& call = *notes().descriptors[rank];
   BufferDescriptor buffer = input ? call.input : call.output;
   std::size_t bytes = 0;
   if (counts_) {
@@ -223,14 +222,14 @@ Result<void> CollectiveInsideHost::poll_peers() {
 /// Late peers may still store into the output, so the output is taken back before the caller learns of the failure.
 /// They know its address once the call descriptor is published, and may begin without this rank.
 void CollectiveInsideHost::abandon(const Error& reason) {
-  communicator_.fail(with_calls(communicator_.links().descriptors(), {communicator_.rank(), run_.sequence()}, reason));
+  communicator_.fail(with_calls(descriptors(), {communicator_.rank(), run_.sequence()}, reason));
   lease_.reset();
   const bool writable = state_ == State::gather || (state_ == State::run && access_ == Access::mapped);
   if (!small_ && writable) leased_ = run_.output();
 }
 
 Rank CollectiveInsideHost::waits_for() const {
-  if (state_ == State::enter) return run_.sequence() != 0 ? communicator_.links().descriptors().last_to_arrive() : -1;
+  if (state_ == State::enter) return run_.sequence() != 0 ? descriptors().last_to_arrive() : -1;
   return state_ == State::gather ? gathered_ : run_.waiting_for();
 }
 

@@ -37,6 +37,9 @@ class CollectiveInsideHost final : public Operation {
  private:
   enum class State { enter, gather, run, done };
 
+  CallDescriptors& descriptors() const { return communicator_.links().descriptors(); }
+  CallMemory::Notes& notes() const { return communicator_.memory().notes(); }
+
   Result<Progress> enter();
   Result<Progress> entered();
   void classify();

@@ -63,7 +63,7 @@ Result<bool> PointToPoint::flush() {
   bool all = true;
   for (const auto& queue : queues_) {
     if (!queue.send) continue;
-    auto flushed = communicator_.links().channels().point_to_point().senders[queue.peer]->flush();
+    auto flushed = channel().senders[queue.peer]->flush();
     if (!flushed) return std::move(flushed).error().at_peer(queue.peer);
     all = all && *flushed;
   }
@@ -73,13 +73,11 @@ Result<bool> PointToPoint::flush() {
 std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
   if (!communicator_.members().spans_hosts()) return 0;
   const bool awaited = communicator_.links().channels().opening(items);
-  const Channel& channel = communicator_.links().channels().point_to_point();
   for (const auto& queue : queues_) {
-    if (queue.send) {
-      channel.senders[queue.peer]->poll_set(items);
-    } else if (queue.next < queue.requests.size()) {
-      channel.receivers[queue.peer]->poll_set(items);
-    }
+    if (queue.send)
+      channel().senders[queue.peer]->poll_set(items);
+    else if (queue.next < queue.requests.size())
+      channel().receivers[queue.peer]->poll_set(items);
   }
   return communicator_.links().poll_deadline_ns(awaited);
 }
@@ -112,7 +110,7 @@ void PointToPoint::note_carrier(Rank peer, const Header& header) {
 }
 
 Result<Progress> PointToPoint::send(Queue& queue) {
-  Sender& sender = *communicator_.links().channels().point_to_point().senders[queue.peer];
+  Sender& sender = *channel().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) {
     const auto settled = TUTTI_TRY(sender.settled());
@@ -180,11 +178,11 @@ Result<void> PointToPoint::refuse(Queue& queue, Error why) {
   if (!note_refusal(communicator_, why)) return why;
   queue.by_reference = false;
   queue.moved = 0;
-  return communicator_.links().channels().point_to_point().receivers[queue.peer]->refuse();
+  return channel().receivers[queue.peer]->refuse();
 }
 
 Result<Progress> PointToPoint::receive(Queue& queue) {
-  Receiver& receiver = *communicator_.links().channels().point_to_point().receivers[queue.peer];
+  Receiver& receiver = *channel().receivers[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
@@ -224,7 +222,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed the data read here.
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
-  TUTTI_TRY(communicator_.links().channels().point_to_point().receivers[queue.peer]->release());
+  TUTTI_TRY(channel().receivers[queue.peer]->release());
   finish(queue);
   return Progress::moved;
 }
@@ -242,8 +240,7 @@ void PointToPoint::finish(Queue& queue) {
 Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
-    queue.stall.look(communicator_.process().system.now_ns(),
-                     coming(*communicator_.links().channels().point_to_point().receivers[queue.peer]));
+    queue.stall.look(communicator_.process().system.now_ns(), coming(*channel().receivers[queue.peer]));
     auto gone = obstacle(communicator_, queue.peer, &queue.stall, [this] { return where(); });
     if (!gone) continue;
     auto moved = queue.send ? send(queue) : receive(queue);

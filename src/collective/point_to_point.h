@@ -51,6 +51,7 @@ class PointToPoint final : public Operation {
     Stall stall;
   };
 
+  Channel& channel() const { return communicator_.links().channels().point_to_point(); }
   Result<void> to_self();
   const Queue* first_open() const;
   Result<Progress> send(Queue& queue);
