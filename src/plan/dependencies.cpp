@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <span>
+#include <tuple>
 #include <utility>
 
 namespace tutti {
@@ -170,10 +171,7 @@ void Dependencies::add(JobPosition first, JobPosition then) {
 
 /// Sorts by peer and position, and drops flags that an earlier wait has already covered.
 void keep_needed(std::vector<Edge>& edges) {
-  std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
-    if (a.peer != b.peer) return a.peer < b.peer;
-    return a.wait != b.wait ? a.wait < b.wait : a.raise > b.raise;
-  });
+  std::ranges::sort(edges, {}, [](const Edge& edge) { return std::tuple(edge.peer, edge.wait, -edge.raise); });
   Rank peer = -1;
   int seen = -1;
   std::erase_if(edges, [&](const Edge& edge) {
@@ -186,21 +184,18 @@ void keep_needed(std::vector<Edge>& edges) {
 }
 
 Flags Dependencies::flags(Rank rank) {
-  Flags result;
-  std::vector<Edge>& raised = raised_[static_cast<std::size_t>(rank)];
-  keep_needed(raised);
-  for (const Edge& edge : raised) result.signals.push_back({edge.raise, edge.peer});
-  std::vector<Edge>& awaited = awaited_[static_cast<std::size_t>(rank)];
-  keep_needed(awaited);
-  for (const Edge& edge : awaited) result.waits.push_back({edge.wait, edge.peer});
-  // Nearest peers first, so that not all ranks wait for the same flag.
-  const auto by_position = [this, rank](const FlagAt& a, const FlagAt& b) {
-    const auto distance = [this, rank](Rank peer) { return (peer - rank + ranks_) % ranks_; };
-    return a.position != b.position ? a.position < b.position : distance(a.peer) < distance(b.peer);
+  const auto needed = [this, rank](std::vector<Edge>& edges, int Edge::*position) {
+    keep_needed(edges);
+    std::vector<FlagAt> flags;
+    for (const Edge& edge : edges) flags.push_back({edge.*position, edge.peer});
+    // Nearest peers first, so that not all ranks wait for the same flag.
+    std::ranges::sort(flags, {}, [this, rank](const FlagAt& flag) {
+      return std::pair(flag.position, (flag.peer - rank + ranks_) % ranks_);
+    });
+    return flags;
   };
-  std::ranges::sort(result.signals, by_position);
-  std::ranges::sort(result.waits, by_position);
-  return result;
+  const auto own = static_cast<std::size_t>(rank);
+  return {.signals = needed(raised_[own], &Edge::raise), .waits = needed(awaited_[own], &Edge::wait)};
 }
 
 }  // namespace

@@ -71,10 +71,6 @@ struct UserFunction {
   void* context = nullptr;
 };
 
-/// Whether `op` is defined for `type`: bitwise and logical operators for integers alone, an order of complex numbers
-/// not at all.
-constexpr bool applies(ReduceOp op, DataType type);
-
 constexpr std::size_t size_of(DataType type) {
   return type_facts[static_cast<int>(type)].bytes;
 }
@@ -98,6 +94,8 @@ constexpr std::optional<DataType> type_of_number(int number) {
   return std::nullopt;
 }
 
+/// Whether `op` is defined for `type`: bitwise and logical operators for integers alone, an order of complex numbers
+/// not at all.
 constexpr bool applies(ReduceOp op, DataType type) {
   const TypeGroup group = group_of(type);
   if (op >= ReduceOp::bit_and && op <= ReduceOp::logical_xor) return group == TypeGroup::integer;
