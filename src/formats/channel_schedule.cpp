@@ -45,7 +45,7 @@ class Conversion {
 
   Result<void> trace(const std::vector<int>& order);
   void assign_steps();
-  Imported result(std::string name) const;
+  Imported result() const;
 
  private:
   Result<void> trace(int instruction, const Move& move);
@@ -280,8 +280,12 @@ Ref Conversion::home(int value) const {
   return {Buffer::scratch, scratch_.at(value)};
 }
 
-Imported Conversion::result(std::string name) const {
-  Imported imported{.name = std::move(name), .schedule = Schedule(shape(), parts()), .where = program_.where};
+Imported Conversion::result() const {
+  Imported imported{.name = program_.name,
+                    .schedule = Schedule(shape(), parts()),
+                    .bytes_min = static_cast<std::uint64_t>(program_.bytes_min),
+                    .bytes_max = static_cast<std::uint64_t>(program_.bytes_max),
+                    .where = program_.where};
   std::vector<int> in_order;
   for (int pass = 0; pass < static_cast<int>(passes_.size()); ++pass)
     if (is_made(pass)) in_order.push_back(pass);
@@ -308,14 +312,14 @@ Imported Conversion::result(std::string name) const {
 
 }  // namespace
 
-Result<Imported> to_schedule(ChannelProgram program, std::string name) {
+Result<Imported> to_schedule(ChannelProgram program) {
   program.in_flight.resize(index(program.memory.size()));
   const auto order = TUTTI_TRY(execution_order(program));
   if (auto good = check_races(program, order); !good) return Error(good.error());
   Conversion conversion(std::move(program));
   if (auto good = conversion.trace(order); !good) return Error(good.error());
   conversion.assign_steps();
-  return conversion.result(std::move(name));
+  return conversion.result();
 }
 
 Result<Meaning> verify(const Imported& imported) {

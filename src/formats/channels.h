@@ -1,6 +1,7 @@
 // The common part of MSCCL XML and MSCCL++ JSON: instructions in channels (thread blocks) that wait for each other.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct Instruction {
 
 /// The instructions of one channel are in order.
 struct ChannelProgram {
+  std::string name = {};
+  long long bytes_min = 0;  ///< as Imported
+  long long bytes_max = std::numeric_limits<long long>::max();
   Buffers buffers;
   Memory memory;
   int channels = 0;

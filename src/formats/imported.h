@@ -32,7 +32,7 @@ struct Imported {
 /// The program's scratch becomes scratch of the schedule, and so does all other memory where a value is only
 /// temporary. Errors: invalid_argument, naming the instruction: a cycle of waits, a race, a chunk that is read before
 /// it is written, chunks of two parts combined, a reduction in a collective that has none.
-Result<Imported> to_schedule(ChannelProgram program, std::string name);
+Result<Imported> to_schedule(ChannelProgram program);
 
 /// As verify for schedules, with the position in the file if one caused the error. Errors: invalid_argument.
 Result<Meaning> verify(const Imported& imported);

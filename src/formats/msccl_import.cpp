@@ -24,17 +24,8 @@ std::string where(const FilePosition& position) {
 
 class Import {
  public:
-  Import(const MscclFile& file, Memory memory) : file_(file) {
-    program_ = {.buffers = buffers(file), .memory = std::move(memory), .where = where};
-  }
-  static Buffers buffers(const MscclFile& file) {
-    Buffers buffers{.shape = file.shape, .parts = file.parts, .in_place = file.in_place};
-    for (const MscclGpu& gpu : file.gpus) buffers.scratch_chunks.push_back(gpu.scratch_chunks);
-    return buffers;
-  }
-
-  Result<void> run();
-  ChannelProgram program() && { return std::move(program_); }
+  explicit Import(const MscclFile& file) : file_(file) {}
+  Result<Imported> run();
 
  private:
   using Connection = std::tuple<Rank, Rank, int>;  // from, to, channel
@@ -68,7 +59,16 @@ class Import {
   int last_copy_ = -1;                     // of the rank that is emitted: its instruction; -1: it has none
 };
 
-Result<void> Import::run() {
+Result<Imported> Import::run() {
+  Buffers buffers{.shape = file_.shape, .parts = file_.parts, .in_place = file_.in_place};
+  for (const MscclGpu& gpu : file_.gpus) buffers.scratch_chunks.push_back(gpu.scratch_chunks);
+  auto memory = TUTTI_TRY(Memory::of(buffers));
+  program_ = {.name = file_.name,
+              .bytes_min = file_.bytes_min,
+              .bytes_max = file_.bytes_max,
+              .buffers = std::move(buffers),
+              .memory = std::move(memory),
+              .where = where};
   TUTTI_TRY(check_copies());
   list_steps();
   TUTTI_TRY(check_chunks());
@@ -83,7 +83,7 @@ Result<void> Import::run() {
     program_.channels += static_cast<int>(file_.gpus[index(rank)].blocks.size());
   }
   connect();
-  return {};
+  return to_schedule(std::move(program_));
 }
 
 void Import::list_steps() {
@@ -266,16 +266,8 @@ std::vector<Move> Import::moves(const MscclStep& step, Rank rank, int number) {
 }  // namespace
 
 Result<Imported> import_msccl(std::string_view text, Rank root) {
-  auto file = TUTTI_TRY(parse_msccl(text, root));
-  auto memory = TUTTI_TRY(Memory::of(Import::buffers(file)));
-  Import import(file, std::move(memory));
-  TUTTI_TRY(import.run());
-  auto imported = to_schedule(std::move(import).program(), std::move(file.name));
-  if (imported) {
-    imported->bytes_min = static_cast<std::uint64_t>(file.bytes_min);
-    imported->bytes_max = static_cast<std::uint64_t>(file.bytes_max);
-  }
-  return imported;
+  const auto file = TUTTI_TRY(parse_msccl(text, root));
+  return Import(file).run();
 }
 
 }  // namespace tutti::formats

@@ -30,24 +30,17 @@ Result<Imported> Import::run(const Json& root, Rank of_root) {
   program_.where = where;
   header({&root, ""}, of_root);
   if (reader_.failed()) return reader_.error();
-  auto memory = Memory::of(program_.buffers);
-  if (!memory) return std::move(memory).error();
-  program_.memory = *std::move(memory);
+  program_.memory = TUTTI_TRY(Memory::of(program_.buffers));
   for (Rank rank = 0; rank < program_.buffers.shape.ranks && !reader_.failed(); ++rank) blocks(rank);
   if (reader_.failed()) return reader_.error();
   TUTTI_TRY(match());
   TUTTI_TRY(join_barriers());
-  auto imported = to_schedule(std::move(program_), std::move(name_));
-  if (imported) {
-    imported->bytes_min = static_cast<std::uint64_t>(bytes_min_);
-    imported->bytes_max = static_cast<std::uint64_t>(bytes_max_);
-  }
-  return imported;
+  return to_schedule(std::move(program_));
 }
 
 void Import::header(const JsonAt& file, Rank of_root) {
   Shape& shape = program_.buffers.shape;
-  name_ = std::string(reader_.text(reader_.member(file, "name")).substr(0, 200));
+  program_.name = std::string(reader_.text(reader_.member(file, "name")).substr(0, 200));
   const JsonAt coll = reader_.member(file, "collective");
   const std::string_view text = reader_.text(coll);
   const auto found = std::ranges::find(collectives, text, &std::pair<std::string_view, Collective>::first);
@@ -62,8 +55,8 @@ void Import::header(const JsonAt& file, Rank of_root) {
   if (program_.buffers.in_place && shape.collective == Collective::all_to_all)
     reader_.refuse(file, "an alltoall in place, which a call never is: its input is copied first");
 
-  if (const JsonAt least = reader_.optional_member(file, "min_message_size")) bytes_min_ = reader_.size(least);
-  if (const JsonAt most = reader_.optional_member(file, "max_message_size")) bytes_max_ = reader_.size(most);
+  if (const JsonAt least = reader_.optional_member(file, "min_message_size")) program_.bytes_min = reader_.size(least);
+  if (const JsonAt most = reader_.optional_member(file, "max_message_size")) program_.bytes_max = reader_.size(most);
   const JsonAt gpus = reader_.member(file, "gpus");
   const std::vector<JsonAt> all = reader_.items(gpus);
   if (all.empty() || all.size() > index(ranks_max))
@@ -170,25 +163,28 @@ void Import::blocks(Rank rank) {
 }
 
 Block Import::block(const JsonAt& at, const Gpu& gpu) {
-  Block named;
-  for (const JsonAt& channel : reader_.optional_items(at, "channels")) {
-    const int type = channel_type(reader_.member(channel, "channel_type"));
-    if (type == switch_channel || reader_.failed()) continue;
-    const std::vector<Channel>& known = gpu.channels[index(type)];
-    for (const JsonAt& id : reader_.items(reader_.member(channel, "channel_ids"))) {
-      const int number = reader_.pick(id, known.size());
-      if (!reader_.failed()) named.channels[index(type)].push_back(known[index(number)]);
+  // Those of the GPU that a list of the block names by their numbers.
+  const auto pick = [&](const char* list, const char* type_name, const char* ids, auto known_of, auto& named) {
+    for (const JsonAt& one : reader_.optional_items(at, list)) {
+      const int type = channel_type(reader_.member(one, type_name));
+      if (type == switch_channel || reader_.failed()) continue;
+      const auto& known = known_of(type);
+      for (const JsonAt& id : reader_.items(reader_.member(one, ids))) {
+        const int number = reader_.pick(id, known.size());
+        if (!reader_.failed()) named[index(type)].push_back(known[index(number)]);
+      }
     }
-  }
-  for (const JsonAt& ref : reader_.optional_items(at, "remote_buffer_refs")) {
-    const int type = channel_type(reader_.member(ref, "access_channel_type"));
-    if (type == switch_channel || reader_.failed()) continue;
-    for (const JsonAt& id : reader_.items(reader_.member(ref, "remote_buffer_ids"))) {
-      const int number = reader_.pick(id, gpu.remotes.size());
-      if (!reader_.failed()) named.remotes[index(type)].push_back(gpu.remotes[index(number)]);
-    }
-  }
-  return named;
+  };
+  const auto channels_of = [&](int type) -> const auto& {
+    return gpu.channels[index(type)];
+  };
+  const auto remotes_of = [&](int) -> const auto& {
+    return gpu.remotes;
+  };
+  Block block;
+  pick("channels", "channel_type", "channel_ids", channels_of, block.channels);
+  pick("remote_buffer_refs", "access_channel_type", "remote_buffer_ids", remotes_of, block.remotes);
+  return block;
 }
 
 void Import::op(const JsonAt& at, const Block& block) {

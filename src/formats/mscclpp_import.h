@@ -2,9 +2,7 @@
 #pragma once
 
 #include <array>
-#include <climits>
 #include <map>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -70,8 +68,6 @@ class Import {
 
   JsonReader reader_;
   ChannelProgram program_;
-  std::string name_;
-  long long bytes_min_ = 0, bytes_max_ = LLONG_MAX;
   std::vector<Gpu> gpus_;
   std::map<Wire, std::vector<Flag>> signals_, waits_;
   std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and number of times it was passed
