@@ -112,8 +112,8 @@ JobLayout job_layout(const Job& job, Point corner) {
   const auto digits = static_cast<double>(std::to_string(job.locations.size() - 1).size());
   JobLayout layout{.chips = std::vector<Box>(job.locations.size()),
                    .style = {.chip_width = std::max(26.0, digits * 7 + 10),
-                             .caches = has_cache_level(job),
-                             .switches = has_switch_level(job)},
+                             .caches = has_level_of(job, cache_part),
+                             .switches = has_level_of(job, switch_part)},
                    .gutter = job.hosts.size() > 1 ? gutter : 0};
   choose_boxes(job, layout);
   double widest = 0, tallest = 0;

@@ -1,6 +1,7 @@
 #include "topology/graph/path.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "topology/graph/rates.h"
 
@@ -59,12 +60,6 @@ Path nvlink_path(const Topology& topology, int from, int to) {
   return found;
 }
 
-bool better(const Path& a, const Path& b) {
-  if (a.kind != b.kind) return a.kind < b.kind;
-  if (a.gbps != b.gbps) return a.gbps > b.gbps;
-  return a.hops < b.hops;
-}
-
 Path joined(const Path& first, const Path& second, PathKind kind) {
   Path both{kind, narrower(first.gbps, second.gbps), first.hops + second.hops, first.by};
   both.by.insert(both.by.end(), second.by.begin() + 1, second.by.end());
@@ -77,8 +72,10 @@ double memory_gbps(const Topology& topology, int gpu, int cpu) {
   return 0;
 }
 
+/// The nearer one, of two that are as near the faster one.
 void take(Path& best, const Path& other) {
-  if (other.kind != PathKind::dis && better(other, best)) best = other;
+  const auto key = [](const Path& path) { return std::tuple(path.kind, -path.gbps, path.hops); };
+  if (other.kind != PathKind::dis && key(other) < key(best)) best = other;
 }
 
 Path gpu_to_nic(const Topology& topology, int gpu, int nic) {

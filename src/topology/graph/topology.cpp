@@ -88,6 +88,12 @@ int Topology::above(int device, DeviceKind kind) const {
   return device;
 }
 
+int Topology::find(DeviceKind kind, int index) const {
+  const auto at =
+      std::ranges::find_if(devices, [&](const Device& device) { return device.kind == kind && device.index == index; });
+  return at == devices.end() ? -1 : static_cast<int>(at - devices.begin());
+}
+
 int Topology::add(Device device) {
   devices.push_back(std::move(device));
   return static_cast<int>(devices.size()) - 1;
@@ -183,15 +189,11 @@ void normalise(Topology& topology) {
     for (int up = topology.devices[id].parent; up >= 0; up = topology[up].parent) ++depth[id];
   std::vector<int> order(topology.devices.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto number = [&](int id) {
+  std::ranges::stable_sort(order, {}, [&](int id) {
     const Device& device = topology[id];
-    return device.kind == DeviceKind::gpu && device.index >= 0 ? device.index : 1 << 30;
-  };
-  const auto is_leaf = [&](int id) { return topology[id].kind >= DeviceKind::gpu; };
-  std::ranges::stable_sort(order, [&](int a, int b) {
-    if (is_leaf(a) != is_leaf(b)) return is_leaf(b);
-    if (!is_leaf(a)) return depth[static_cast<std::size_t>(a)] < depth[static_cast<std::size_t>(b)];
-    return number(a) < number(b);
+    const bool is_leaf = device.kind >= DeviceKind::gpu;
+    const int number = device.kind == DeviceKind::gpu && device.index >= 0 ? device.index : 1 << 30;
+    return std::pair(is_leaf, is_leaf ? number : depth[static_cast<std::size_t>(id)]);
   });
   topology = rearranged(topology, order);
   int next = 0;

@@ -90,6 +90,7 @@ struct Topology {
   int above(int device, DeviceKind kind) const;
   const Device& operator[](int device) const { return devices[static_cast<std::size_t>(device)]; }
   Device& operator[](int device) { return devices[static_cast<std::size_t>(device)]; }
+  int find(DeviceKind kind, int index) const;   ///< the first with this Device::index; -1: none
   int add(Device device);                       ///< returns its id
   int find_bus(std::string_view bus_id) const;  ///< -1: none
 

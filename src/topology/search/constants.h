@@ -10,10 +10,9 @@
 namespace tutti::topology {
 
 struct Constant {
-  std::string what;  ///< "between the CPUs of two NUMA nodes"
-  double value = 0;
-  std::string unit = "GB/s";  ///< in each direction, or "us"
-  std::string source = {};    ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
+  std::string what;         ///< "between the CPUs of two NUMA nodes"
+  double value = 0;         ///< GB/s in each direction
+  std::string source = {};  ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
   bool operator==(const Constant&) const = default;
 };
 

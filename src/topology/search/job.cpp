@@ -18,7 +18,6 @@ constexpr std::array parts = {LocationPart{"host", "hosts"},
                               LocationPart{"cache", "caches"},
                               LocationPart{"NVLink domain", "NVLink domains"},
                               LocationPart{"PCI switch", "PCI switches"}};
-constexpr std::size_t cache_part = 3, switch_part = 5;
 
 /// The first part of a location by which ranks fall into the groups of this level; the number of parts if none does.
 std::size_t part_of(const Job& job, const std::vector<int>& level) {
@@ -26,10 +25,6 @@ std::size_t part_of(const Job& job, const std::vector<int>& level) {
   constexpr std::size_t of_hosts = location_parts - parts.size();  // equal in a host, and no level is named for them
   while (part < parts.size() && grouped(job.locations, of_hosts + part + 1) != level) ++part;
   return part;
-}
-
-bool has_level_of(const Job& job, std::size_t part) {
-  return std::ranges::any_of(job.levels, [&](const auto& level) { return part_of(job, level) == part; });
 }
 
 }  // namespace
@@ -50,12 +45,8 @@ std::string level_name(const Job& job, std::size_t level) {
   return fmt::format("{} {}", groups, groups == 1 ? parts[part].one : parts[part].many);
 }
 
-bool has_cache_level(const Job& job) {
-  return has_level_of(job, cache_part);
-}
-
-bool has_switch_level(const Job& job) {
-  return has_level_of(job, switch_part);
+bool has_level_of(const Job& job, std::size_t part) {
+  return std::ranges::any_of(job.levels, [&](const auto& level) { return part_of(job, level) == part; });
 }
 
 std::vector<int> hosts_along_ring(const Job& job) {

@@ -39,9 +39,9 @@ std::vector<int> entries_of(const Job& job);
 /// "8 PCI switches": how many groups a level has, and what they are; "8 groups" if no part of the locations makes them.
 std::string level_name(const Job& job, std::size_t level);
 
-/// Whether ranks of one host are told apart by the cache, or the PCI switch, that they share.
-bool has_cache_level(const Job& job);
-bool has_switch_level(const Job& job);
+/// Whether ranks of one host are told apart by this part of their locations.
+bool has_level_of(const Job& job, std::size_t part);
+inline constexpr std::size_t cache_part = 3, switch_part = 5;
 
 /// Hosts in the order in which the ring first enters them.
 std::vector<int> hosts_along_ring(const Job& job);

@@ -59,8 +59,7 @@ RankLocation location_at(int host, const Topology& topology, int device) {
   if (device < 0) return location;
   location.numa = topology[device].numa;
   int home = topology.above(device, DeviceKind::numa);
-  for (const int node : topology.of_kind(DeviceKind::numa))
-    if (home < 0 && topology[node].index == location.numa) home = node;  // only its number is known
+  if (home < 0) home = topology.find(DeviceKind::numa, location.numa);  // only its number is known
   if (const int package = topology.above(home >= 0 ? home : device, DeviceKind::package); package >= 0)
     location.package = topology[package].index;
   const int shared = outermost_switch(topology, device);

@@ -61,15 +61,12 @@ void pci_links(const Topology& topology, Lines& lines) {
 }
 
 void affinities(const Topology& topology, Lines& lines) {
-  std::map<std::string, std::vector<std::string>> nodes;
+  std::map<std::string, std::set<std::string>> nodes;
   for (const int id : topology.of_kind(DeviceKind::numa))
-    if (!topology[id].cpus.empty()) nodes[topology[id].cpus].push_back(topology[id].name);
-  for (auto& [cpus, names] : nodes) {
-    std::ranges::sort(names);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    if (names.size() < 2) continue;
-    lines.push_back(fmt::format("{} have identical affinity masks ({})", joined(names, ", "), cpus));
-  }
+    if (!topology[id].cpus.empty()) nodes[topology[id].cpus].insert(topology[id].name);
+  for (const auto& [cpus, names] : nodes)
+    if (names.size() > 1)
+      lines.push_back(fmt::format("{} have identical affinity masks ({})", joined(names, ", "), cpus));
 }
 
 void peers(const Topology& topology, Lines& lines) {

@@ -76,8 +76,7 @@ void Walker::makers() {
 int Walker::package(int cpu) {
   const int number = number_of(fmt::format("{}/devices/system/cpu/cpu{}/topology/physical_package_id", sys_, cpu), -1);
   if (number < 0) return -1;
-  for (const int id : topology_.of_kind(DeviceKind::package))
-    if (topology_[id].index == number) return id;
+  if (const int known = topology_.find(DeviceKind::package, number); known >= 0) return known;
   return topology_.add(
       {.kind = DeviceKind::package, .name = fmt::format("CPU{}", number), .index = number, .source = "sysfs"});
 }
@@ -107,9 +106,8 @@ void Walker::nodes() {
 
 /// The NUMA node of this number; if the number is unknown and there is only one node, that node (virtual machines).
 int Walker::home(int numa) {
+  if (const int known = topology_.find(DeviceKind::numa, numa); known >= 0) return known;
   const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
-  for (const int id : nodes)
-    if (topology_[id].index == numa) return id;
   return nodes.size() == 1 ? nodes.front() : -1;
 }
 
@@ -136,10 +134,7 @@ int Walker::nearest_with_cpus(int numa) const {
   const std::string folder = sys_ + "/devices/system/node";
   std::vector<int> numbers = node_numbers(folder);
   std::ranges::sort(numbers);  // in the order of a row of distances
-  const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
-  const auto has_cpus = [&](int number) {
-    return std::ranges::any_of(nodes, [&](int id) { return topology_[id].index == number; });
-  };
+  const auto has_cpus = [this](int number) { return topology_.find(DeviceKind::numa, number) >= 0; };
   if (numa < 0 || has_cpus(numa) || !std::ranges::binary_search(numbers, numa)) return numa;
   std::istringstream row(line_of(fmt::format("{}/node{}/distance", folder, numa)));
   int nearest = numa, least = INT_MAX, distance = 0;
