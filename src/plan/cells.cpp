@@ -27,6 +27,7 @@ Cells::Cells(const Schedule& schedule, bool in_place)
           same >= 0)
         numbers_[at] = output + static_cast<std::size_t>(same);
   }
+  first_.push_back(numbers_.size());
 }
 
 Contributions::Contributions(const Schedule& schedule, const Cells& cells) : schedule_(schedule), cells_(cells) {

@@ -15,14 +15,21 @@ class Cells {
  public:
   Cells(const Schedule& schedule, bool in_place);
   std::size_t at(Rank rank, Ref ref) const {
-    return numbers_[first_[static_cast<std::size_t>(rank - first_rank_) * 3 + static_cast<std::size_t>(ref.buffer)] +
-                    static_cast<std::size_t>(ref.block)];
+    return numbers_[*begin(rank, ref.buffer) + static_cast<std::size_t>(ref.block)];
   }
   std::size_t size() const { return numbers_.size(); }
+  /// How many blocks there are in that buffer.
+  int blocks(Rank rank, Buffer buffer) const {
+    return static_cast<int>(*(begin(rank, buffer) + 1) - *begin(rank, buffer));
+  }
 
  private:
+  const std::size_t* begin(Rank rank, Buffer buffer) const {
+    return &first_[static_cast<std::size_t>(rank - first_rank_) * 3 + static_cast<std::size_t>(buffer)];
+  }
+
   Rank first_rank_;
-  std::vector<std::size_t> first_;  // by 3 * rank + buffer
+  std::vector<std::size_t> first_;  // by 3 * rank + buffer, and where the last one ends
   std::vector<std::size_t> numbers_;
 };
 

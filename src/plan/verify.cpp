@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "plan/cells.h"
 #include "plan/verify_loss.h"
 #include "plan/verify_terms.h"
 
@@ -34,14 +35,8 @@ class Proof {
   };
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  int blocks(Rank rank, Buffer buffer) const { return blocks_[index(rank, buffer)]; }
+  int blocks(Rank rank, Buffer buffer) const { return cells_.blocks(rank, buffer); }
   bool has_rank(Rank rank) const { return rank >= 0 && rank < schedule_.ranks(); }
-  std::size_t cell(Rank rank, Ref ref) const {
-    return first_[index(rank, ref.buffer)] + static_cast<std::size_t>(ref.block);
-  }
-  static std::size_t index(Rank rank, Buffer buffer) {
-    return static_cast<std::size_t>(rank) * 3 + static_cast<std::size_t>(buffer);
-  }
   Result<void> step(std::span<const Transfer> transfers);
   std::string refs_wrong(const Transfer& t) const;
   bool refs_right(const Transfer& t) const;
@@ -57,8 +52,7 @@ class Proof {
 
   const Schedule& schedule_;
   ContributionTrees trees_;
-  std::vector<std::size_t> first_;      // cell of each rank's first input, output and scratch block,
-  std::vector<int> blocks_;             // and their numbers of blocks
+  Cells cells_;
   std::vector<Id> terms_;               // by cell
   std::vector<std::uint32_t> landing_;  // by cell: its last landing in this step
   std::vector<Landing> landings_;       // of this step
@@ -66,22 +60,15 @@ class Proof {
   std::vector<Id> operands_;
 };
 
-Proof::Proof(const Schedule& schedule) : schedule_(schedule), trees_(schedule) {
-  const Collective collective = schedule.collective();
-  const int ranks = schedule.ranks();
-  std::size_t cells = 0;
-  for (Rank rank = 0; rank < ranks; ++rank)
-    for (const int groups : {input_groups(collective, ranks, rank, schedule.root()),
-                             output_groups(collective, ranks, rank, schedule.root()), schedule.scratch_groups()}) {
-      first_.push_back(cells);
-      blocks_.push_back(groups * schedule.parts());
-      cells += static_cast<std::size_t>(blocks_.back());
-    }
-  terms_.assign(cells, nothing);
-  landing_.assign(cells, none);
-  for (Rank rank = 0; rank < ranks; ++rank)
+Proof::Proof(const Schedule& schedule)
+    : schedule_(schedule),
+      trees_(schedule),
+      cells_(schedule, /*in_place=*/false),
+      terms_(cells_.size(), nothing),
+      landing_(cells_.size(), none) {
+  for (Rank rank = 0; rank < schedule.ranks(); ++rank)
     for (int block = 0; block < blocks(rank, Buffer::input); ++block)
-      terms_[cell(rank, {Buffer::input, block})] = trees_.leaf(rank, block);
+      terms_[cells_.at(rank, {Buffer::input, block})] = trees_.leaf(rank, block);
 }
 
 Error wrong(Rank rank, int step, std::string what) {
@@ -101,17 +88,17 @@ Result<void> Proof::step(std::span<const Transfer> transfers) {
   landings_.clear();
   for (const Transfer& t : transfers) {
     if (!refs_right(t)) return wrong(has_rank(t.to) ? t.to : -1, t.step, refs_wrong(t));
-    const Id term = terms_[cell(t.from, t.src)];
+    const Id term = terms_[cells_.at(t.from, t.src)];
     if (term == nothing)
       return wrong(t.from, t.step, fmt::format("{} is read before anything is written to it", text(t.src)));
     if (overwritten_in_place(t.from, t.src))
       return wrong(t.from, t.step, fmt::format("{} is read after its place was written, in place", text(t.src)));
-    const std::size_t at = cell(t.to, t.dst);
+    const std::size_t at = cells_.at(t.to, t.dst);
     const auto number = static_cast<std::uint32_t>(landings_.size());
     landings_.push_back({.transfer = &t, .term = term, .before = std::exchange(landing_[at], number)});
   }
   for (const Transfer& t : transfers) {
-    const std::size_t at = cell(t.to, t.dst);
+    const std::size_t at = cells_.at(t.to, t.dst);
     if (landing_[at] == none) continue;  // handled together with another landing
     TUTTI_TRY(land(at));
     landing_[at] = none;
@@ -143,7 +130,7 @@ bool Proof::overwritten_in_place(Rank rank, Ref src) const {
   const Schedule& s = schedule_;
   const int same = in_place_block(s.collective(), s.ranks(), s.parts(), rank, s.root(), src.block);
   if (same < 0) return false;
-  const Id over = terms_[cell(rank, {Buffer::output, same})];
+  const Id over = terms_[cells_.at(rank, {Buffer::output, same})];
   if (over == nothing) return false;
   return reduces(s.collective()) || over != trees_.leaf(rank, src.block);
 }
@@ -239,7 +226,7 @@ std::string Proof::why_wrong(Id term, Rank rank, int block, const NameOfWrite& n
 Result<Meaning> Proof::meaning(const NameOfWrite& name) {
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank)
     for (int block = 0; block < blocks(rank, Buffer::output); ++block)
-      if (const Id term = terms_[cell(rank, {Buffer::output, block})]; !is_right(term, rank, block))
+      if (const Id term = terms_[cells_.at(rank, {Buffer::output, block})]; !is_right(term, rank, block))
         return wrong(rank, -1,
                      fmt::format("output block {} ends wrong: {}", block, why_wrong(term, rank, block, name)));
 
@@ -247,7 +234,7 @@ Result<Meaning> Proof::meaning(const NameOfWrite& name) {
   const Rank last = schedule_.ranks() - 1;
   const Rank shown = prefixes(schedule_.collective()) ? last : blocks(0, Buffer::output) > 0 ? 0 : schedule_.root();
   for (int block = 0; block < blocks(shown, Buffer::output); ++block)
-    result.order.push_back(trees_.hash(terms_[cell(shown, {Buffer::output, block})]));
+    result.order.push_back(trees_.hash(terms_[cells_.at(shown, {Buffer::output, block})]));
   return result;
 }
 
@@ -256,7 +243,8 @@ bool Proof::alike_everywhere() const {
   if (schedule_.collective() != Collective::all_reduce) return true;
   for (Rank rank = 1; rank < schedule_.ranks(); ++rank)
     for (int block = 0; block < schedule_.parts(); ++block)
-      if (terms_[cell(rank, {Buffer::output, block})] != terms_[cell(0, {Buffer::output, block})]) return false;
+      if (terms_[cells_.at(rank, {Buffer::output, block})] != terms_[cells_.at(0, {Buffer::output, block})])
+        return false;
   return true;
 }
 
@@ -273,7 +261,7 @@ bool Proof::in_rank_order() {
       const int combined = ranks_combined(collective, schedule_.ranks(), rank);
       if (combined != std::exchange(expected_of, combined))
         expected = trees_.hash(trees_.reduced(std::span(operands_).first(static_cast<std::size_t>(combined))));
-      if (trees_.hash(terms_[cell(rank, {Buffer::output, block})]) != expected) return false;
+      if (trees_.hash(terms_[cells_.at(rank, {Buffer::output, block})]) != expected) return false;
     }
   return true;
 }
