@@ -89,6 +89,16 @@ namespace algorithm {
 #undef ALGORITHM
 }  // namespace algorithm
 
+/// `build` and `items` of a family that is one member of another.
+template <const Family& other, int parameter>
+Schedule build_as(const Shape& shape, int) {
+  return other.build(shape, parameter);
+}
+template <const Family& other, int parameter>
+int items_as(const Shape& shape, int) {
+  return other.items(shape, parameter);
+}
+
 /// All families, in the order of list.inc.
 std::span<const Family* const> families();
 

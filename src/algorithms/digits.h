@@ -54,4 +54,13 @@ void for_each_pair(const Schedule& schedule, const Digits& digits, int distance,
         visit(i, to);
 }
 
+/// In a level of subtrees of `span` ranks, `top` has its own subtree and gets the others of up to radix · span ranks as
+/// children: use(top, below, end of below's subtree).
+template <class Use>
+void for_each_branch(int n, int radix, int span, Use use) {
+  for (int top = 0; top < n; top += radix * span)
+    for (int below = top + span; below < std::min(n, top + radix * span); below += span)
+      use(top, below, std::min(n, below + span));
+}
+
 }  // namespace tutti

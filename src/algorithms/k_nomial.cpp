@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/digits.h"
 
 namespace tutti {
 namespace {
@@ -32,15 +33,6 @@ Schedule reduce(const Shape& shape, int radix) {
       for (int from = v + left; from < std::min(n, radix * left); from += left)
         schedule.reduce(rank(from), rank(v), 0, (n - from - 1) / (radix * left) + 1);
   return schedule;
-}
-
-/// In a level of subtrees of `span` ranks, `top` has its own subtree and gets the others of up to radix · span ranks as
-/// children: use(top, below, end of below's subtree).
-template <class Use>
-void for_each_branch(int n, int radix, int span, Use use) {
-  for (int top = 0; top < n; top += radix * span)
-    for (int below = top + span; below < std::min(n, top + radix * span); below += span)
-      use(top, below, std::min(n, below + span));
 }
 
 /// Where `v` stores data on its way from or to `u` in its subtree; a rank's own block is never stored there.

@@ -1,8 +1,8 @@
 // Up a tree, then down again.
-#include <algorithm>
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/digits.h"
 
 namespace tutti {
 namespace {
@@ -23,13 +23,10 @@ Schedule build(const Shape& shape, int radix) {
 
   Schedule schedule(shape, /*parts=*/1);
   for (auto size = sizes.begin(); size != sizes.end(); ++size, schedule.next_step())
-    for (Rank parent = 0; parent < n; parent += *size * radix)
-      for (Rank child = parent + *size; child < n && child < parent + *size * radix; child += *size)
-        schedule.reduce(child, parent, 0, std::min(*size, n - child));
+    for_each_branch(n, radix, *size,
+                    [&](Rank parent, Rank child, Rank end) { schedule.reduce(child, parent, 0, end - child); });
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size, schedule.next_step())
-    for (Rank parent = 0; parent < n; parent += *size * radix)
-      for (Rank child = parent + *size; child < n && child < parent + *size * radix; child += *size)
-        schedule.copy(parent, child, 0);
+    for_each_branch(n, radix, *size, [&](Rank parent, Rank child, Rank) { schedule.copy(parent, child, 0); });
   return schedule;
 }
 

@@ -19,10 +19,7 @@ struct Hop {
   int scratch;
 };
 
-}  // namespace
-
-Schedule relay(const Shape& shape, const LegsOf& legs_of) {
-  const int n = shape.ranks;
+std::vector<std::vector<Hop>> steps_of(int n, const LegsOf& legs_of) {
   std::vector<std::vector<Hop>> steps;
   std::vector<Leg> legs;
   int scratch = 0;
@@ -39,10 +36,16 @@ Schedule relay(const Shape& shape, const LegsOf& legs_of) {
     assert(gone == distance);
     if (legs.size() > 1) ++scratch;
   }
+  return steps;
+}
 
+}  // namespace
+
+Schedule relay(const Shape& shape, const LegsOf& legs_of) {
+  const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
   for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank}); });
-  for (const std::vector<Hop>& hops : steps) {
+  for (const std::vector<Hop>& hops : steps_of(n, legs_of)) {
     for (const Hop& hop : hops)
       for_each_sender_ahead(shape, hop.after - hop.before, [&](Rank sender) {
         const Rank source = (sender - hop.before + n) % n;
@@ -57,16 +60,10 @@ Schedule relay(const Shape& shape, const LegsOf& legs_of) {
 }
 
 int relay_items(int ranks, const LegsOf& legs_of) {
-  std::vector<std::map<int, int>> blocks;  // by step and distance
-  std::vector<Leg> legs;
   int most = 0;
-  for (int distance = 1; distance < ranks; ++distance) {
-    legs.clear();
-    legs_of(distance, legs);
-    for (const Leg& leg : legs) {
-      if (static_cast<int>(blocks.size()) <= leg.step) blocks.resize(static_cast<std::size_t>(leg.step) + 1);
-      most = std::max(most, ++blocks[static_cast<std::size_t>(leg.step)][leg.distance]);
-    }
+  for (const std::vector<Hop>& hops : steps_of(ranks, legs_of)) {
+    std::map<int, int> blocks;  // by distance
+    for (const Hop& hop : hops) most = std::max(most, ++blocks[hop.after - hop.before]);
   }
   return most;
 }
