@@ -5,23 +5,19 @@
 namespace tutti {
 namespace {
 
+constexpr int radices[] = {4, 3, 8};
+
+}  // namespace
+
 /// k-dissemination: in step i every rank tells the ranks k^i, 2·k^i, …, (k-1)·k^i ahead which ranks it knows to have
 /// entered: itself and those less than k^i behind it.
 ///
 ///   steps ceil(log_k n)   at most k-1 empty messages per rank and step   any n ≥ 2
 ///
 /// Hoefler, Mehlan, Mietke and Rehm, "Fast barrier synchronization for InfiniBand", IPDPS 2006.
-Schedule build(const Shape& shape, int radix) {
-  return growing(shape, radix, /*ahead=*/1);
-}
-
-constexpr int radices[] = {4, 3, 8};
-
-}  // namespace
-
 const Family algorithm::k_dissemination{.name = "k_dissemination",
                                         .supports = supports_any_of<Collective::barrier>,
-                                        .build = build,
+                                        .build = growing<1>,
                                         .carried_by = carried_except_inline,
                                         .items = items_of_growing,
                                         .classes = Classes::one,

@@ -69,9 +69,26 @@ inline void pass_on(Schedule& schedule, Rank group, Rank from, Rank to) {
 
 /// An all-gather in which a rank's data grows by a factor of `radix` in each step: a rank that `have` blocks have come
 /// to, its own and those behind it, cyclically, sends them to the ranks `have`, 2·`have`, … ahead. `ahead` is 1, or -1
-/// if that is downwards. (bruck.cpp)
-Schedule growing(const Shape& shape, int radix, int ahead);
+/// if that is downwards.
+template <int ahead>
+Schedule growing(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  const auto away = [&](Rank rank, int distance) { return (rank + ahead * distance + n) % n; };
+  Schedule schedule = with_own_blocks(shape);
+  for (int have = 1; have < n; have *= radix, schedule.next_step())
+    for (int distance = have; distance < std::min(have * radix, n); distance += have)
+      for_each_sender_ahead(shape, away(0, distance), [&](Rank rank) {
+        for (int i = 0; i < std::min(have, n - distance); ++i)
+          pass_on(schedule, away(rank, -i), rank, away(rank, distance));
+      });
+  return schedule;
+}
+
 /// The number of blocks in its largest message.
-int items_of_growing(const Shape& shape, int radix);
+inline int items_of_growing(const Shape& shape, int radix) {
+  int most = 0;
+  for (int have = 1; have < shape.ranks; have *= radix) most = std::max(most, std::min(have, shape.ranks - have));
+  return most;
+}
 
 }  // namespace tutti
