@@ -56,6 +56,13 @@ Entry parsed(std::string_view text) {
   return entry;
 }
 
+/// The names of a list, which commas separate.
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) words.push_back(trimmed(next(list, ',')));
+  return words;
+}
+
 /// Number of letters to add, drop or change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -93,23 +100,14 @@ AlgorithmFilter::AlgorithmFilter(std::string_view forced, Collective collective)
     if (entry.names.empty() || (own && !entry.collective)) continue;
     if (entry.collective && !same(*entry.collective, name(collective))) continue;
     own = entry.collective.has_value();
-    names_ = entry.names;
+    names_ = words_of(entry.names);
     exclude_ = entry.exclude;
   }
 }
 
 bool AlgorithmFilter::allows(const Algorithm& algorithm) const {
-  if (names_.empty()) return true;
-  bool listed = false;
-  for (std::string_view left = names_; !left.empty();) listed = names(next(left, ','), algorithm) || listed;
-  return listed != exclude_;
-}
-
-std::vector<std::string_view> AlgorithmFilter::wanted() const {
-  std::vector<std::string_view> words;
-  if (exclude_) return words;
-  for (std::string_view left = names_; !left.empty();) words.push_back(trimmed(next(left, ',')));
-  return words;
+  const auto named = [&](std::string_view word) { return names(word, algorithm); };
+  return names_.empty() || std::ranges::any_of(names_, named) != exclude_;
 }
 
 Result<void> check_algo_setting(std::string_view forced) {
@@ -127,10 +125,8 @@ Result<void> check_algo_setting(std::string_view forced) {
       return unknown("collective", *entry.collective, collectives);
     if (trimmed(entry.names).empty())
       return Error{.code = Code::invalid_argument, .what = fmt::format("TUTTI_ALGO: \"{}\" names no algorithm", text)};
-    for (std::string_view left = entry.names; !left.empty();) {
-      const std::string_view word = trimmed(next(left, ','));
+    for (const std::string_view word : words_of(entry.names))
       if (std::ranges::none_of(known, is(word))) return unknown("algorithm", word, known);
-    }
   }
   return {};
 }

@@ -14,10 +14,10 @@ class AlgorithmFilter {
   AlgorithmFilter(std::string_view forced, Collective collective);
   bool allows(const Algorithm& algorithm) const;
   /// The names asked for; none if the setting excludes names.
-  std::vector<std::string_view> wanted() const;
+  std::vector<std::string_view> wanted() const { return exclude_ ? std::vector<std::string_view>() : names_; }
 
  private:
-  std::string_view names_;  // separated by commas; empty: no restriction
+  std::vector<std::string_view> names_;  // empty: no restriction
   bool exclude_ = false;
 };
 
