@@ -63,8 +63,12 @@ Result<LaunchMemory::Table> LaunchMemory::make_table(std::size_t bytes, bool cap
 }
 
 Result<void> LaunchMemory::put_back(Table table, Stream stream) {
-  tables_.push_back(std::move(table));
-  return gpu_->record(tables_.back().ended.get(), stream);
+  auto recorded = gpu_->record(table.ended.get(), stream);
+  if (recorded)
+    tables_.push_back(std::move(table));
+  else
+    keep(std::move(table.memory));  // its event would say that the kernel has ended
+  return recorded;
 }
 
 void LaunchMemory::keep_plans(std::span<const Part> parts, Event ended) {

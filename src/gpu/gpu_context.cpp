@@ -241,7 +241,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     std::vector<Rank> all(static_cast<std::size_t>(members.ranks));
     std::iota(all.begin(), all.end(), 0);
     context->launch_group = LaunchGroup::of(gpus, key, std::move(all), members.ranks);
-    context->launch_group->enter(members.rank, members.gpu);
+    TUTTI_TRY(context->launch_group->enter(members.rank, members.gpu));
   } else if (start.meets) {
     context->launch_group = std::move(start.meets);
     facts = {.reach = DeviceReach::synchronising,

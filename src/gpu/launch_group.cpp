@@ -50,15 +50,11 @@ LaunchGroup::~LaunchGroup() {
   process_.deferred->empty();
 }
 
-void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
+Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote) {
   const std::lock_guard lock(mutex_);
   gpus_[arrivals_.index_of(rank)] = std::move(gpu);
   arrivals_.enter(rank);
-}
-
-Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote) {
-  enter(rank, std::move(gpu));
-  const std::lock_guard lock(mutex_);
+  if (remote.areas.empty()) return {};
   remote_groups_.areas = std::move(remote.areas);
   remote_groups_.channels = remote.channels;
   for (auto& held : remote.held) remote_groups_.held.push_back(std::move(held));

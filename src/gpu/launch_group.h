@@ -55,11 +55,10 @@ class LaunchGroup {
   LaunchGroup(const LaunchGroup&) = delete;
   LaunchGroup& operator=(const LaunchGroup&) = delete;
 
-  /// Adds `rank`, which is on `gpu` and was created by the calling thread.
-  void enter(Rank rank, cuda::SharedGpu gpu);
-  /// As enter, where the communicator has ranks in other groups. The last member to enter launches a kernel that meets
-  /// those of all other groups. Errors: cuda, invalid_usage (no kernel of so many blocks).
-  Result<void> enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote);
+  /// Adds `rank`, which is on `gpu` and was created by the calling thread. Where the communicator has ranks in other
+  /// groups, the last member to enter launches a kernel that meets those of all other groups. Errors: cuda,
+  /// invalid_usage (no kernel of so many blocks).
+  Result<void> enter(Rank rank, cuda::SharedGpu gpu, RemoteGroups remote = {});
   /// Whether that kernel met all others; empty as long as it runs or members are missing. Errors: cuda; what it
   /// reports.
   std::optional<Result<void>> proof() const;
