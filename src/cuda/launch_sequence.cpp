@@ -70,36 +70,32 @@ Result<LaunchSequence> LaunchSequence::make(const SharedGpu& gpu, std::size_t st
   return made;
 }
 
-/// Makes the first stream wait for the work that the other streams hold, and for the launch before this one.
-Result<void> LaunchSequence::join(std::span<const Stream> streams, Launched& last, std::uint64_t capture) {
+Result<std::unique_lock<std::mutex>> LaunchSequence::enter(std::span<const Stream> streams, const Capture& capture) {
   auto* const first = streams.front();
+  std::unique_lock<std::mutex> turn;
+  if (LaunchOrder* const among = order(capture)) {
+    turn = std::unique_lock(among->mutex);
+    TUTTI_TRY(gpu_->follow(first, among->last.get()));
+  }
+  Launched& before = last(capture);
   // The id must not be queried during a capture. There the handle serves: streams outlive the capture.
   auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
-  if (capture == 0) TUTTI_TRY(gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"));
-  if (last.any && last.stream != stream && last.capture == capture) TUTTI_TRY(gpu_->follow(first, last.ended.get()));
-  last.stream = stream;
-  last.capture = capture;
+  if (capture.id == 0) TUTTI_TRY(gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"));
+  if (before.any && before.stream != stream && before.capture == capture.id)
+    TUTTI_TRY(gpu_->follow(first, before.ended.get()));
+  before.stream = stream;
+  before.capture = capture.id;
   for (std::size_t i = 1; i < streams.size(); ++i) {
     if (i >= ready_.size()) ready_.push_back(TUTTI_TRY(OwnEvent::create(gpu_)));
     TUTTI_TRY(gpu_->record(ready_[i].get(), streams[i]));
     TUTTI_TRY(gpu_->follow(first, ready_[i].get()));
   }
-  return {};
-}
-
-Result<std::unique_lock<std::mutex>> LaunchSequence::enter(std::span<const Stream> streams, const Capture& capture) {
-  std::unique_lock<std::mutex> turn;
-  if (LaunchOrder* const among = order(capture)) {
-    turn = among->enter();
-    TUTTI_TRY(among->follow(streams.front()));
-  }
-  TUTTI_TRY(join(streams, last(capture), capture.id));
   return turn;
 }
 
 Result<void> LaunchSequence::leave(std::span<const Stream> streams, const Capture& capture) {
   Result<void> told;
-  if (LaunchOrder* const among = order(capture)) told = among->record(streams.front());
+  if (LaunchOrder* const among = order(capture)) told = gpu_->record(among->last.get(), streams.front());
   Launched& left = last(capture);
   TUTTI_TRY(gpu_->record(left.ended.get(), streams.front()));
   left.any = true;

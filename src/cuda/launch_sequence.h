@@ -50,7 +50,6 @@ class LaunchSequence {
     std::uint64_t capture = 0;
     bool any = false;
   };
-  Result<void> join(std::span<const Stream> streams, Launched& last, std::uint64_t capture);
   Launched& last(const Capture& capture) { return capture.graph != nullptr ? captured_ : launched_; }
   LaunchOrder* order(const Capture& capture) const { return capture.graph != nullptr ? nullptr : order_.get(); }
 

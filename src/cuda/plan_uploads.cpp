@@ -1,7 +1,7 @@
 #include "cuda/plan_uploads.h"
 
 #include <algorithm>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "cuda/areas.h"
@@ -34,38 +34,33 @@ Result<std::shared_ptr<const DevicePlan>> PlanUploads::upload(const Plan& plan) 
   if (synchronises_ && made->body == device::Body::one_shot) return std::shared_ptr<const DevicePlan>(std::move(made));
   const std::vector<Action> actions = device_actions(plan);
   const std::size_t action_bytes = actions.size() * sizeof(Action);
-  const std::size_t place_bytes = plan.places.size() * sizeof(Place);
   made->action_count = static_cast<std::uint32_t>(actions.size());
   made->place_count = device::place_count_of(plan.places.size());
   made->scratch_groups = plan.scratch_groups;
-  const std::size_t bytes = action_bytes + place_bytes;
+  const std::size_t bytes = action_bytes + plan.places.size() * sizeof(Place);
   if (bytes == 0) return std::shared_ptr<const DevicePlan>(std::move(made));
-  const bool waits = !frees_late_;
-  std::byte* at = nullptr;
-  const std::byte* from_actions = reinterpret_cast<const std::byte*>(actions.data());
-  const std::byte* from_places = reinterpret_cast<const std::byte*>(plan.places.data());
-  if (!waits) {
+  std::byte *at = nullptr, *mirror = nullptr;
+  std::vector<std::byte> until_copied;
+  if (frees_late_) {
     const std::size_t offset = TUTTI_TRY(take(bytes));
     at = buffers_.back().memory.data() + offset;
-    std::byte* const mirror = buffers_.back().mirror.host() + offset;
-    std::memcpy(mirror, from_actions, action_bytes);
-    if (place_bytes > 0) std::memcpy(mirror + action_bytes, from_places, place_bytes);
-    from_actions = mirror;
-    from_places = mirror + action_bytes;
+    mirror = buffers_.back().mirror.host() + offset;
   } else {
     made->memory = TUTTI_TRY(DeviceMemory::allocate(gpu_, bytes));
     at = made->memory.data();
+    until_copied.resize(bytes);
+    mirror = until_copied.data();
   }
+  std::ranges::copy(std::as_bytes(std::span(actions)), mirror);
+  std::ranges::copy(std::as_bytes(std::span(plan.places)), mirror + action_bytes);
   made->actions = reinterpret_cast<const Action*>(at);
   made->places = reinterpret_cast<const Place*>(at + action_bytes);
-  if (action_bytes > 0) TUTTI_TRY(gpu_->copy(at, from_actions, action_bytes, stream_.get()));
-  if (place_bytes > 0) TUTTI_TRY(gpu_->copy(at + action_bytes, from_places, place_bytes, stream_.get()));
-  if (waits) {
-    TUTTI_TRY(gpu_->synchronize(stream_.get()));
-  } else {
+  TUTTI_TRY(gpu_->copy(at, mirror, bytes, stream_.get()));
+  if (frees_late_)
     TUTTI_TRY(gpu_->record(uploaded_.get(), stream_.get()));
-    pending_ = true;
-  }
+  else
+    TUTTI_TRY(gpu_->synchronize(stream_.get()));
+  pending_ = frees_late_;
   return std::shared_ptr<const DevicePlan>(std::move(made));
 }
 
