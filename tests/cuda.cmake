@@ -24,6 +24,7 @@ tutti_test(cuda_driver_test SOURCES unit/cuda_driver_test.cpp LIBS tutti_cuda LA
 tutti_cuda_test(cuda_driver_test)
 
 tutti_test(call_writer_test SOURCES unit/call_writer_test.cpp LIBS tutti_cuda LABELS unit)
+tutti_cuda_test(call_writer_test)
 
 tutti_test(cuda_parts_test SOURCES unit/cuda_parts_test.cpp LIBS tutti_cuda LABELS unit)
 tutti_cuda_test(cuda_parts_test)

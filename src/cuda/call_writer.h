@@ -1,11 +1,10 @@
 // Writes the argument of a kernel: what all calls of an engine say, and what one call says.
 #pragma once
 
-#include <vector>
-
 #include "cuda/job.h"
+#include "cuda/kernel_failures.h"
+#include "cuda/local_links.h"
 #include "cuda/reduction.h"
-#include "kernels/area.h"
 
 namespace tutti::cuda {
 
@@ -20,26 +19,16 @@ struct CallWriter {
   /// All but the messages themselves.
   void write(device::Call& call, const MessagesJob& job) const;
 
-  struct LocalRank {
-    Rank rank = 0;
-    device::Link* links = nullptr;
-    device::Link* message_links = nullptr;  ///< null unless it can send and receive
-    device::ErrorRecord* errors = nullptr;
-  };
-  std::vector<LocalRank> local;    ///< in the order of a call's parts
-  int ranks = 1;                   ///< of the communicator
-  int channels = 1;                ///< blocks that a rank may use
-  device::Area area = {};          ///< of collectives
-  device::Area message_area = {};  ///< of sends and receives
-  std::uint32_t* abort = nullptr;
-  std::int64_t limit_ns = 0;
-  bool specialised = true;    ///< as EngineShape's
-  bool synchronises = false;  ///< as EngineShape's
+  const EngineShape& shape;
+  const LocalLinks& links;
+  const KernelFailures& failures;
 
  private:
   static constexpr std::size_t channel_bytes_min = 16 * 1024;
   void write_common(device::Call& call, const device::Area& through) const;
   std::size_t write_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;
+  /// Blocks that a rank may use.
+  int channels() const { return static_cast<int>(links.area.channels); }
   std::uint32_t channels_for(std::size_t tiles) const;
 };
 

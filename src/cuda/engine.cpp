@@ -77,19 +77,6 @@ Result<void> Engine::set_up() {
   constexpr int usual_tables = 2 * slices_max;  // more than so many exchanges under way need more memory
   memory_ = TUTTI_TRY(LaunchMemory::make(gpu_, shape_.frees_late, shape_.synchronises() ? usual_tables : 0));
   links_ = TUTTI_TRY(LocalLinks::make(gpu_, shape_, channels, uploads_.stream()));
-  for (std::size_t i = 0; i < local; ++i)
-    calls_.local.push_back({.rank = shape_.local[i],
-                            .links = links_.links[i],
-                            .message_links = links_.message_links,
-                            .errors = failures_.records(i)});
-  calls_.ranks = shape_.ranks;
-  calls_.channels = channels;
-  calls_.area = links_.area;
-  calls_.message_area = links_.message_area;
-  calls_.abort = failures_.abort_word();
-  calls_.limit_ns = shape_.limit_ns;
-  calls_.specialised = shape_.specialised;
-  calls_.synchronises = shape_.synchronises();
   if (shape_.synchronises() || shape_.frees_late) watch_ = Quiet::Watch(gpu_->quiet(), [this] { return is_quiet(); });
   return {};
 }
@@ -124,16 +111,6 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts) {
   }
   const std::size_t group_bytes = job.count * size_of(job.type);
   return memory_.make_buffers(std::max(static_cast<std::size_t>(groups) * group_bytes, blocks), staged, parts.size());
-}
-
-Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const {
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].staged == 0) continue;
-    auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
-    TUTTI_TRY(gpu_->copy(memory_.staging(i), own.input, parts[i].staged, parts.front().stream));
-    own.input = memory_.staging(i);
-  }
-  return {};
 }
 
 Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
@@ -172,9 +149,8 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
 /// Queues all that the call consists of on the first stream.
 Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
                          const LaunchMemory::Table& table) const {
-  TUTTI_TRY(stage(parts, buffers));
+  TUTTI_TRY(bring_inputs(job, parts, buffers));
   const bool combines = job.exchange && parts.front().reduction.combine.plan != nullptr;
-  if (combines) TUTTI_TRY(scale_inputs(job, parts, buffers));
   device::Call call{};
   if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
   const device::Body body = calls_.body_of(job, parts);
@@ -215,14 +191,19 @@ Result<void> Engine::start_pass(const Pass& pass, Stream stream) const {
   return kernels_->start(device::Body::run_plan, pass.type, call, device::block_threads, stream);
 }
 
-/// Ranks whose inputs are scaled send the scaled ones.
-Result<void> Engine::scale_inputs(const Job& job, std::span<const Part> parts,
+/// Ranks whose inputs are copied first, or scaled, send these.
+Result<void> Engine::bring_inputs(const Job& job, std::span<const Part> parts,
                                   std::span<device::PeerBuffers> buffers) const {
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
+    if (parts[i].staged > 0) {
+      TUTTI_TRY(gpu_->copy(memory_.staging(i), own.input, parts[i].staged, parts.front().stream));
+      own.input = memory_.staging(i);
+    }
     const auto pass = RankReduction{job, parts[i], i, shape_.local[i], buffers}.scaling(memory_.scratch(i));
     if (!pass) continue;
     TUTTI_TRY(start_pass(*pass, parts.front().stream));
-    buffers[static_cast<std::size_t>(shape_.local[i])].input = pass->output;
+    own.input = pass->output;
   }
   return {};
 }

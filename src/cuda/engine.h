@@ -71,14 +71,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<void> set_up();
   Result<void> make_buffers(const Job& job, std::span<const Part> parts);
   Result<void> retain(const Capture& capture, LaunchMemory::Held what);
-  Result<void> stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const;
   /// Launches between others of the engine: `queue` queues work on the first stream, all of which comes after all that
   /// the streams hold, and before all that they get later. `table`: what it reads, taken over; empty: none.
   Result<void> launch_in_order(std::span<const Stream> streams, const Capture& capture, LaunchMemory::Table& table,
                                const std::function<Result<void>()>& queue);
   Result<void> run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
                    const LaunchMemory::Table& table) const;
-  Result<void> scale_inputs(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const;
+  Result<void> bring_inputs(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const;
   Result<void> combine_blocks(const Job& job, std::span<const Part> parts,
                               std::span<const device::PeerBuffers> buffers) const;
   Result<void> start_pass(const Pass& pass, Stream stream) const;
@@ -91,7 +90,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<DeferredReleases> deferred_;
   LocalLinks links_;
   KernelFailures failures_;
-  CallWriter calls_;
+  const CallWriter calls_{shape_, links_, failures_};
   PlanUploads uploads_;
   LaunchSequence sequence_;
   LaunchMemory memory_;

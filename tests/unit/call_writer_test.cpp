@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/cuda_user.h"
+
 namespace tutti::cuda {
 namespace {
 
@@ -24,13 +26,8 @@ std::shared_ptr<const DevicePlan> device_plan(device::Body body) {
 /// Of ranks 1 and 2 of three.
 struct CallWriterTest : ::testing::Test {
   CallWriterTest() {
-    calls.local = {{.rank = 1, .errors = &errors[0]}, {.rank = 2, .errors = &errors[1]}};
-    calls.ranks = 3;
-    calls.channels = 4;
-    calls.area = {.ranks = 3, .channels = 4, .slots = 4, .slot_bytes = 4096};
-    calls.message_area = {.ranks = 3, .channels = 2, .slots = 4, .slot_bytes = 1024};
-    calls.abort = &abort;
-    calls.limit_ns = 5;
+    auto gpu = Gpu::open(*DriverSlot(TUTTI_FAKE_CUDA).get(), 0);
+    failures = *KernelFailures::make(*gpu, shape.local, /*channels=*/4, shape.limit_ns);
     parts.assign(2, {.plan = device_plan(device::Body::two_shot)});
   }
   device::Call written(const Job& job) const {
@@ -39,9 +36,14 @@ struct CallWriterTest : ::testing::Test {
     return call;
   }
 
-  CallWriter calls;
-  std::uint32_t abort = 0;
-  device::ErrorRecord errors[2] = {};
+  testing::CudaUser user{TUTTI_FAKE_CUDA};  // its GPU is current
+  EngineShape shape{.ranks = 3, .local = {1, 2}, .limit_ns = 5};
+  device::Link link[2] = {};
+  LocalLinks links{.area = {.ranks = 3, .channels = 4, .slots = 4, .slot_bytes = 4096},
+                   .message_area = {.ranks = 3, .channels = 2, .slots = 4, .slot_bytes = 1024},
+                   .links = {&link[0], &link[1]}};
+  KernelFailures failures;
+  const CallWriter calls{shape, links, failures};
   std::vector<Part> parts;
   const std::vector<device::PeerBuffers> buffers{buffers_at(0x1000, 0x2000), buffers_at(0x3000, 0x4000),
                                                  buffers_at(0x5000, 0x6000)};
@@ -52,7 +54,7 @@ TEST_F(CallWriterTest, SaysWhatAllCallsSayAndEachRanksPart) {
   parts[1].first_action = 2;
   parts[1].action_count = 3;
   const auto call = written({.plan = &plan, .count = 10});
-  EXPECT_EQ(call.abort, &abort);
+  EXPECT_EQ(call.abort, failures.abort_word());
   EXPECT_EQ(call.limit_ns, 5u);
   EXPECT_EQ(call.slots, 4u);
   EXPECT_EQ(call.ranks, 3u);
@@ -60,7 +62,8 @@ TEST_F(CallWriterTest, SaysWhatAllCallsSayAndEachRanksPart) {
   EXPECT_EQ(call.buffers[0].input, buffers[0].input);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(call.local[i].rank, i + 1);
-    EXPECT_EQ(call.local[i].errors, &errors[i]);
+    EXPECT_EQ(call.local[i].links, &link[i]);
+    EXPECT_EQ(call.local[i].errors, failures.records(i));
     EXPECT_EQ(call.local[i].output, buffers[i + 1].output);
   }
   EXPECT_EQ(call.local[0].action_count, 7u);
@@ -82,7 +85,7 @@ TEST_F(CallWriterTest, OneKernelServesAllRanks) {
   EXPECT_EQ(calls.body_of({.passes_only = true}, parts), device::Body::run_plan);
   parts[1].plan = device_plan(device::Body::one_shot);
   EXPECT_EQ(calls.body_of({}, parts), device::Body::run_plan);
-  calls.specialised = false;
+  shape.specialised = false;
   parts[0].plan = parts[1].plan;
   EXPECT_EQ(calls.body_of({}, parts), device::Body::one_shot);  // no plan is there for another kernel
   parts[0].plan = parts[1].plan = device_plan(device::Body::two_shot);
@@ -90,9 +93,9 @@ TEST_F(CallWriterTest, OneKernelServesAllRanks) {
 }
 
 TEST_F(CallWriterTest, MessagesGoThroughTheirOwnLinks) {
-  device::Link link{};
-  calls.local = {{.rank = 1, .message_links = &link, .errors = &errors[0]}};
-  calls.synchronises = true;
+  device::Link own{};
+  links.message_links = &own;
+  shape.areas.resize(3);
   const device::Message messages[5] = {};
   device::Call call{};
   calls.write(call, {.messages = messages});
@@ -100,7 +103,7 @@ TEST_F(CallWriterTest, MessagesGoThroughTheirOwnLinks) {
   EXPECT_EQ(call.slot_bytes, 1024u);
   EXPECT_EQ(call.channels, 2u);
   EXPECT_EQ(call.synchronises, 1);
-  EXPECT_EQ(call.local[0].links, &link);
+  EXPECT_EQ(call.local[0].links, &own);
 }
 
 // ---- Reductions ----
