@@ -66,7 +66,7 @@ Result<std::shared_ptr<const Driver>> Driver::open(Dylib library) {
   auto api = TUTTI_TRY(functions_of(lookup));
   int version = 0;
   (void)api.driver_version(&version);
-  auto driver = std::make_shared<const Driver>(Key{}, std::move(library), api, version);
+  std::shared_ptr<const Driver> driver(new Driver(std::move(library), api, version));
   const HeldStdio held;
   TUTTI_TRY(driver->check(api.init(0), "cuInit"));
   auto count = TUTTI_TRY(driver->devices());

@@ -49,13 +49,9 @@ class Driver {
   std::string bus_id(Ordinal device) const;
 
  private:
-  struct Key {};
-
- public:
-  Driver(Key, Dylib library, const Api& functions, int driver_version)
+  Driver(Dylib library, const Api& functions, int driver_version)
       : api(functions), version(driver_version), library_(std::move(library)) {}
 
- private:
   Dylib library_;
 };
 

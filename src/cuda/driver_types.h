@@ -40,6 +40,7 @@ using HostFunction = void (*)(void*);
 /// CUipcMemHandle: lets another process map memory of a GPU.
 struct IpcHandle {
   unsigned char bytes[64];
+  bool operator==(const IpcHandle&) const = default;
 };
 
 /// CUuuid: the same for a GPU, or a part of one, in all processes.

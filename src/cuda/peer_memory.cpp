@@ -1,16 +1,11 @@
 #include "cuda/peer_memory.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/descriptors.h"
 
 namespace tutti::cuda {
 namespace {
-
-bool same(const IpcHandle& a, const IpcHandle& b) {
-  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
-}
 
 /// 0: the driver does not say.
 Result<std::uint64_t> id_at(const Gpu& gpu, Address base) {
@@ -56,7 +51,7 @@ Result<MemoryDescriptor> describe(const Gpu& gpu, const std::byte* at, std::size
 
 PeerMapTable::Mapped* PeerMapTable::find(const Gpu& gpu, const IpcHandle& handle) {
   const auto found = std::ranges::find_if(
-      mapped_, [&](const Mapped& one) { return one.gpu == gpu.ordinal() && same(one.handle, handle); });
+      mapped_, [&](const Mapped& one) { return one.gpu == gpu.ordinal() && one.handle == handle; });
   return found == mapped_.end() ? nullptr : &*found;
 }
 

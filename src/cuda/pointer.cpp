@@ -7,10 +7,6 @@
 namespace tutti::cuda {
 namespace {
 
-Error refused(std::string what) {
-  return {.code = Code::invalid_argument, .what = std::move(what)};
-}
-
 std::string_view name(MemoryKind kind) {
   switch (kind) {
     case MemoryKind::host: return "host";
@@ -24,8 +20,8 @@ std::string_view name(MemoryKind kind) {
 Result<MemoryKind> kind_of(const Gpu& gpu, const void* pointer, std::string_view argument) {
   auto facts = TUTTI_TRY(query_pointer(gpu.driver(), pointer));
   if (facts.kind == MemoryKind::device && facts.device != gpu.ordinal())
-    return refused(fmt::format("{} is memory of GPU {}, but this rank of the communicator is on GPU {}", argument,
-                               facts.device, gpu.ordinal()));
+    return invalid_argument(fmt::format("{} is memory of GPU {}, but this rank of the communicator is on GPU {}",
+                                        argument, facts.device, gpu.ordinal()));
   return facts.kind;
 }
 
@@ -56,7 +52,7 @@ Result<bool> on_gpu(const Gpu& gpu, const void* sendbuff, const void* recvbuff) 
   auto send = TUTTI_TRY(kind_of(gpu, sendbuff, "sendbuff"));
   auto recv = TUTTI_TRY(kind_of(gpu, recvbuff, "recvbuff"));
   if ((send == MemoryKind::host) != (recv == MemoryKind::host))
-    return refused(
+    return invalid_argument(
         fmt::format("sendbuff is {} memory and recvbuff is {} memory: both buffers of a call must be host memory, or "
                     "both GPU memory",
                     name(send), name(recv)));
@@ -69,7 +65,7 @@ Result<void> check_stream(const Gpu& gpu, Stream stream) {
   Context context = nullptr;
   const Status status = gpu.api().stream_context(stream, &context);
   if (status == status::invalid_handle || status == status::invalid_context)
-    return refused("stream is not a cudaStream_t, or was destroyed");
+    return invalid_argument("stream is not a cudaStream_t, or was destroyed");
   TUTTI_TRY(gpu.check(status, "cuStreamGetCtx"));
   if (context == gpu.context()) return {};
   Ordinal device = -1;
@@ -79,7 +75,7 @@ Result<void> check_stream(const Gpu& gpu, Stream stream) {
     (void)gpu.api().context_pop(&before);
   }
   if (device == gpu.ordinal()) return {};  // another context of the same GPU: work queued there can be waited for
-  return refused(
+  return invalid_argument(
       fmt::format("stream is of GPU {}, but this rank of the communicator is on GPU {}", device, gpu.ordinal()));
 }
 

@@ -55,11 +55,12 @@ void SharedBuffers::change(std::uint32_t place) {
 SharedBuffer SharedBuffers::use(std::uint32_t place, const std::byte* at) {
   Own& own = own_[place];
   own.used = ++uses_;
+  own.users->fetch_add(1);
   return {.location = {.place = place,
                        .version = board_.places[place].version.load(std::memory_order_relaxed),
                        .offset = reinterpret_cast<Address>(at) - own.allocation.base,
                        .address = reinterpret_cast<std::uint64_t>(at)},
-          .use = BufferUse(own.users)};
+          .use = {own.users.get(), {own.users}}};
 }
 
 Result<std::optional<SharedBuffer>> SharedBuffers::offer(const std::byte* at, std::size_t bytes, bool& possible) {

@@ -6,35 +6,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "cuda/buffer_board.h"
 #include "cuda/peer_memory.h"
 
 namespace tutti::cuda {
 
-/// Keeps an offered allocation from being withdrawn, as long as it lives.
-class BufferUse {
- public:
-  BufferUse() = default;
-  explicit BufferUse(std::shared_ptr<std::atomic<int>> users) : users_(std::move(users)) { users_->fetch_add(1); }
-  BufferUse(BufferUse&& other) noexcept : users_(std::exchange(other.users_, nullptr)) {}
-  BufferUse& operator=(BufferUse&& other) noexcept {
-    std::swap(users_, other.users_);
-    return *this;
-  }
-  ~BufferUse() {
-    if (users_) users_->fetch_sub(1);
-  }
-
- private:
-  std::shared_ptr<std::atomic<int>> users_;
-};
-
-/// A buffer in an offered allocation.
+/// A buffer in an offered allocation, which is not withdrawn as long as this lives.
 struct SharedBuffer {
+  struct EndUse {
+    std::shared_ptr<std::atomic<int>> users;
+    void operator()(std::atomic<int>* of) const { of->fetch_sub(1); }
+  };
   SharedLocation location;
-  BufferUse use;
+  std::unique_ptr<std::atomic<int>, EndUse> use;
 };
 
 /// One thread makes calls and another, the driver thread, retires; both may be inside at once.

@@ -14,21 +14,7 @@ AllocationKind kind_on(const Gpu& gpu) {
 }
 
 /// A handle of memory, which lives at least as long.
-class Handle {
- public:
-  explicit Handle(const Gpu& gpu) : gpu_(gpu) {}
-  ~Handle() {
-    if (made) (void)gpu_.api().memory_release(memory);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-
-  Allocated memory = 0;
-  bool made = false;
-
- private:
-  const Gpu& gpu_;
-};
+using Handle = Owned<&Api::memory_release, Allocated>;
 
 Result<std::size_t> whole_bytes(const Gpu& gpu, std::size_t bytes) {
   const AllocationKind kind = kind_on(gpu);
@@ -50,30 +36,30 @@ bool VirtualMemory::is_available(const Gpu& gpu) {
 Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::size_t bytes) {
   auto whole = TUTTI_TRY(whole_bytes(*gpu, bytes));
   const AllocationKind kind = kind_on(*gpu);
-  Handle handle(*gpu);
+  Allocated allocated = 0;
   const HeldStdio held;
-  const Status created = gpu->api().memory_create(&handle.memory, whole, &kind, 0);
+  const Status created = gpu->api().memory_create(&allocated, whole, &kind, 0);
   TUTTI_TRY(gpu->check(created, "cuMemCreate"));
-  handle.made = true;
+  const Handle handle(gpu, allocated);
   Created result;
   int descriptor = -1;
-  const Status exported = gpu->api().memory_export(&descriptor, handle.memory, handle_type_descriptor, 0);
+  const Status exported = gpu->api().memory_export(&descriptor, allocated, handle_type_descriptor, 0);
   TUTTI_TRY(gpu->check(exported, "cuMemExportToShareableHandle"));
   result.descriptor = UniqueFd(above_stdio(descriptor));
   (void)::fcntl(result.descriptor.get(), F_SETFD, FD_CLOEXEC);
-  TUTTI_TRY(result.memory.map(gpu, handle.memory, whole));
+  TUTTI_TRY(result.memory.map(gpu, allocated, whole));
   return result;
 }
 
 Result<VirtualMemory> VirtualMemory::open(const SharedGpu& gpu, int descriptor, std::size_t bytes) {
-  Handle handle(*gpu);
+  Allocated allocated = 0;
   const HeldStdio held;
   auto* const passed = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));  // NOLINT: CUDA's way
-  const Status imported = gpu->api().memory_import(&handle.memory, passed, handle_type_descriptor);
+  const Status imported = gpu->api().memory_import(&allocated, passed, handle_type_descriptor);
   TUTTI_TRY(gpu->check(imported, "cuMemImportFromShareableHandle"));
-  handle.made = true;
+  const Handle handle(gpu, allocated);
   VirtualMemory memory;
-  TUTTI_TRY(memory.map(gpu, handle.memory, bytes));
+  TUTTI_TRY(memory.map(gpu, allocated, bytes));
   return memory;
 }
 

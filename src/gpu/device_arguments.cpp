@@ -9,10 +9,6 @@
 namespace tutti {
 namespace {
 
-Error refused(Code code, std::string what) {
-  return {.code = code, .what = std::move(what)};
-}
-
 /// The buffers that the call uses on this rank; null: unused.
 struct UsedBuffers {
   const void* send = nullptr;
@@ -36,9 +32,10 @@ Result<void> check_alignment(const Request& request, const UsedBuffers& buffers)
   if (!reduces(request.collective)) return {};
   for (const auto& [buffer, name] : {std::pair{buffers.send, "sendbuff"}, std::pair{buffers.recv, "recvbuff"}})
     if (reinterpret_cast<std::uintptr_t>(buffer) % bytes != 0)
-      return refused(Code::invalid_argument, fmt::format("{} is device memory at {}, not a multiple of the {} bytes of "
-                                                         "an element: pass a buffer aligned to its elements",
-                                                         name, buffer, bytes));
+      return invalid_argument(
+          fmt::format("{} is device memory at {}, not a multiple of the {} bytes of an element: pass a buffer aligned "
+                      "to its elements",
+                      name, buffer, bytes));
   return {};
 }
 
@@ -47,17 +44,18 @@ Result<void> check_alignment(const Request& request, const UsedBuffers& buffers)
 Result<void> check_device_reduction(const Request& request) {
   if (!reduces(request.collective)) return {};
   if (prefixes(request.collective))
-    return refused(Code::invalid_argument,
-                   "the buffers are device memory, and prefix reductions (tuttiScan, "
-                   "tuttiExScan) are for host memory: copy the buffers to the host");
+    return invalid_argument(
+        "the buffers are device memory, and prefix reductions (tuttiScan, tuttiExScan) are for host memory: copy the "
+        "buffers to the host");
   if (static_cast<int>(request.type) >= device_type_count)
-    return refused(Code::invalid_argument, fmt::format("the buffers are device memory, and the type is {}: reductions "
-                                                       "of that type are for host memory",
-                                                       name(request.type)));
+    return invalid_argument(
+        fmt::format("the buffers are device memory, and the type is {}: reductions of that type are for host memory",
+                    name(request.type)));
   if (static_cast<int>(request.op) >= device_op_count)
-    return refused(Code::invalid_argument, fmt::format("the buffers are device memory, and the operator is {}: "
-                                                       "reductions by that operator are for host memory",
-                                                       name(request.op)));
+    return invalid_argument(
+        fmt::format("the buffers are device memory, and the operator is {}: reductions by that operator are for host "
+                    "memory",
+                    name(request.op)));
   return {};
 }
 
@@ -66,9 +64,9 @@ Result<void> check_device_reduction(const Request& request) {
 Result<void> check_launch_stream(const GpuContext& context, cuda::Stream stream) {
   const bool alone = context.launch_group->is_alone();
   if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && !alone)
-    return refused(Code::invalid_argument,
-                   "stream is cudaStreamPerThread, a different stream in every thread, but any thread of the ranks "
-                   "that share a GPU may launch their kernels: create a stream per rank, or use the default stream");
+    return invalid_argument(
+        "stream is cudaStreamPerThread, a different stream in every thread, but any thread of the ranks "
+        "that share a GPU may launch their kernels: create a stream per rank, or use the default stream");
   return cuda::check_stream(*context.gpu, stream);
 }
 
@@ -79,12 +77,13 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   const cuda::Status asked = gpu.api().capture_info(stream, &state, nullptr, nullptr, nullptr, nullptr);
   TUTTI_TRY(gpu.check(asked, "cuStreamGetCaptureInfo"));
   if (state == cuda::capture_none) return {};
-  return refused(Code::invalid_usage,
-                 "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
-                 "not all ranks share one GPU and process, and their kernels do not wait for each other; or "
-                 "it has a count per rank, which kernels serve between several processes or GPUs alone; or it is a "
-                 "send or receive, which kernels serve where every rank has a GPU of its own; or TUTTI_GPU_STAGED is "
-                 "always");
+  return Error{.code = Code::invalid_usage,
+               .what =
+                   "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
+                   "not all ranks share one GPU and process, and their kernels do not wait for each other; or "
+                   "it has a count per rank, which kernels serve between several processes or GPUs alone; or it is a "
+                   "send or receive, which kernels serve where every rank has a GPU of its own; or TUTTI_GPU_STAGED is "
+                   "always"};
 }
 
 /// What all calls on a stream of this GPU ask for, whichever way they go.
@@ -123,9 +122,9 @@ Result<bool> is_on_device(const Communicator& communicator, const void* buffer) 
 Result<void> check_device_call(const Communicator& communicator, const Request& request) {
   TUTTI_TRY(check_device_reduction(request));
   if (!request.output_aside(communicator.rank())) return {};
-  return refused(Code::invalid_argument,
-                 "recvbuff is sendbuff: with the result at the start of its input, a reduce-scatter takes host "
-                 "memory; in device memory recvbuff must be block `rank` of sendbuff, or lie apart from it");
+  return invalid_argument(
+      "recvbuff is sendbuff: with the result at the start of its input, a reduce-scatter takes host "
+      "memory; in device memory recvbuff must be block `rank` of sendbuff, or lie apart from it");
 }
 
 Result<void> check_routed(const Communicator& communicator, const Request& request) {
