@@ -56,7 +56,7 @@ ReductionBlocks RankReduction::blocks() const {
   const std::size_t element = size_of(job.type);
   const device::PeerBuffers& own = buffers[static_cast<std::size_t>(rank)];
   ReductionBlocks made{.first = skew_of(own.output), .stride = in_words(part.reduction.count * element)};
-  made.scaled = in_words(made.at(static_cast<int>(buffers.size()) + 1)) + skew_of(own.input);
+  made.scaled = in_words(made.at(buffers.size() + 1)) + skew_of(own.input);
   made.brings_own = skew_of(own.input + part.reduction.own_at * element) != made.first;
   return made;
 }
@@ -65,7 +65,7 @@ device::Transfer* RankReduction::write_transfers(device::Transfer* to) const {
   auto* const end = std::ranges::copy(part.transfers, to).out;
   if (part.reduction.combine.plan == nullptr) return end;
   const ReductionBlocks to_blocks = blocks();
-  for (std::size_t peer = 0; peer < buffers.size(); ++peer) to[peer].to = to_blocks.at(static_cast<int>(peer));
+  for (std::size_t peer = 0; peer < buffers.size(); ++peer) to[peer].to = to_blocks.at(peer);
   if (!to_blocks.brings_own) to[rank] = {};
   return end;
 }
@@ -88,8 +88,7 @@ Pass RankReduction::combining(std::byte* scratch, std::span<device::PeerBuffers>
   const LocalReduction& reduction = part.reduction;
   const auto own = static_cast<std::size_t>(rank);
   const ReductionBlocks from = blocks();
-  for (std::size_t peer = 0; peer < sources.size(); ++peer)
-    sources[peer].input = scratch + from.at(static_cast<int>(peer));
+  for (std::size_t peer = 0; peer < sources.size(); ++peer) sources[peer].input = scratch + from.at(peer);
   if (!from.brings_own) sources[own].input = buffers[own].input + reduction.own_at * size_of(job.type);
   return {.plan = reduction.combine,
           .type = job.type,
@@ -98,7 +97,7 @@ Pass RankReduction::combining(std::byte* scratch, std::span<device::PeerBuffers>
           .local = local,
           .input = nullptr,
           .output = buffers[own].output,
-          .scratch = scratch + from.at(static_cast<int>(buffers.size())),
+          .scratch = scratch + from.at(buffers.size()),
           .buffers = sources};
 }
 

@@ -17,7 +17,7 @@ struct ReductionBlocks {
   std::size_t scaled = 0;   ///< offset of the scaled input, behind all else
   bool brings_own = false;  ///< the rank's own block is copied there, too, as it lies differently in the input
 
-  std::size_t at(int rank) const { return first + static_cast<std::size_t>(rank) * stride; }
+  std::size_t at(std::size_t rank) const { return first + rank * stride; }
 };
 
 /// Scratch memory that a rank needs, wherever its buffers lie modulo 16; 0 unless it combines.

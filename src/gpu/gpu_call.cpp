@@ -66,7 +66,7 @@ GpuCall::~GpuCall() {
 
 Result<Progress> GpuCall::advance() {
   if (!arrived_) TUTTI_TRY(arrive());
-  if (!launch_group().finished(communicator_.rank())) return Progress::blocked;
+  if (launch_group().arrivals()->waits(communicator_.rank())) return Progress::blocked;
   TUTTI_TRY(launch_group().outcome());
   GpuContext& context = *gpu_context(communicator_);
   context.paths.note_kernel(launch_group().has_captured());
@@ -162,27 +162,25 @@ Result<void> GpuCall::offer_windows(GpuOffer& offer) {
 }
 
 Result<void> GpuCall::poll_peers() {
-  if (!arrived_ || launch_group().finished(communicator_.rank())) return {};  // the next advance says how it ended
-  const Rank missing = launch_group().missing(communicator_.rank());
-  if (missing < 0) return {};
+  const Rank missing = waits_for();
+  if (missing < 0) return {};  // the next advance says how it ended
   if (auto gone = obstacle(communicator_, missing, nullptr, [this] { return where(); }))
-    return launch_group().missing(communicator_.rank()) == missing ? Result<void>(*std::move(gone)) : Result<void>();
+    return waits_for() == missing ? Result<void>(*std::move(gone)) : Result<void>();
   const std::int64_t limit_ns = communicator_.process().gpus.settings.meeting_ns;
   const std::int64_t waited_ns = communicator_.process().system.now_ns() - since_ns_;
-  if (limit_ns == 0 || waited_ns < limit_ns || !launch_group().waits_for_itself(communicator_.rank())) return {};
+  if (limit_ns == 0 || waited_ns < limit_ns || !launch_group().arrivals()->waits_for_itself(communicator_.rank()))
+    return {};
   return waits_for_own_thread(communicator_.rank(), missing, waited_ns);
 }
 
 Rank GpuCall::waits_for() const {
-  return arrived_ ? launch_group().missing(communicator_.rank()) : -1;
+  return arrived_ ? launch_group().arrivals()->missing(communicator_.rank()) : -1;
 }
 
 std::string GpuCall::where() const {
   std::string text =
       fmt::format("{} on GPU {}", call_text(request_.signature()), gpu_context(communicator_)->gpu->ordinal());
-  if (!arrived_) return text;
-  if (const Rank missing = launch_group().missing(communicator_.rank()); missing >= 0)
-    text += fmt::format(", waiting for the call of rank {}", missing);
+  if (const Rank missing = waits_for(); missing >= 0) text += fmt::format(", waiting for the call of rank {}", missing);
   return text;
 }
 

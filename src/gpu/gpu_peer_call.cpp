@@ -58,7 +58,8 @@ Result<bool> GpuPeerCall::publish() {
   descriptor.input = descriptor.output = {};
   descriptor.retired = communicator_.process().memory.segments.retired();
   descriptor.carries = 1;
-  std::memcpy(descriptors.payload(sequence_, sizeof setup_.own), &setup_.own, sizeof setup_.own);
+  const PeerCallSetup::Buffers own{.input = setup_.input.location, .output = setup_.output.location};
+  std::memcpy(descriptors.payload(sequence_, sizeof own), &own, sizeof own);
   descriptors.publish(descriptor, sequence_);
   communicator_.links().ring_all();
   state_ = State::gather;

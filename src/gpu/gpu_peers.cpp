@@ -70,17 +70,17 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
 }
 
 /// Where all peers are in this process: their kernels use the caller's buffer if all their GPUs may access it.
-Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location) {
+Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side) {
   if (!side.copied) side.copied = !TUTTI_TRY(is_open_to(*gpu_, side.given, side.bytes, audience_.gpus));
   side.used = side.given;
   if (side.copied) side.used = TUTTI_TRY(buffer(which, side.bytes));
-  location = {.address = reinterpret_cast<std::uint64_t>(side.used)};
+  side.location = {.address = reinterpret_cast<std::uint64_t>(side.used)};
   return true;
 }
 
 /// Offers the caller's buffer to other processes, or a copy. True: all have mapped it. What can be exported is open to
 /// this process's other GPUs, too.
-Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location) {
+Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side) {
   if (!side.shared) {
     std::byte* at = side.given;
     if (side.copied) at = TUTTI_TRY(buffer(which, side.bytes));
@@ -89,17 +89,9 @@ Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::Shar
     if (!possible) side.copied = true;
   }
   if (!side.shared || !sharing_->shared().mapped(*side.shared)) return false;
-  location = side.shared->location;
-  side.used = reinterpret_cast<std::byte*>(location.address);  // NOLINT: an address of the GPU's
+  side.location = side.shared->location;
+  side.used = reinterpret_cast<std::byte*>(side.location.address);  // NOLINT: an address of the GPU's
   return true;
-}
-
-void GpuPeers::show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedLocation& location) const {
-  side.used = sharing_->arena() + offset;
-  location = {.place = cuda::SharedLocation::arena,
-              .version = 1,
-              .offset = offset,
-              .address = reinterpret_cast<std::uint64_t>(side.used)};
 }
 
 Result<bool> GpuPeers::choose_buffers(PeerCallSetup& setup) {
@@ -107,25 +99,24 @@ Result<bool> GpuPeers::choose_buffers(PeerCallSetup& setup) {
   sharing_->hurry();
   std::size_t arena_used = 0;
   bool all = true;
-  struct Shown {
-    Scratch which;
-    PeerCallSetup::Side* side;
-    cuda::SharedLocation* location;
-  };
-  for (const Shown& one :
-       {Shown{input_buffer, &setup.input, &setup.own.input}, Shown{output_buffer, &setup.output, &setup.own.output}}) {
-    if (one.side->bytes == 0) continue;
-    const bool fits = arena_used + cuda::round_up(one.side->bytes) <= sharing_->arena_bytes();
+  for (const auto& [which, side] : {std::pair{input_buffer, &setup.input}, {output_buffer, &setup.output}}) {
+    if (side->bytes == 0) continue;
+    const std::size_t bytes = cuda::round_up(side->bytes);
+    const bool fits = arena_used + bytes <= sharing_->arena_bytes();
     // A copy in the arena is as good as one elsewhere.
-    auto shown = !audience_.processes       ? show_here(one.which, *one.side, *one.location)
-                 : one.side->copied && fits ? Result<bool>(false)
-                                            : show(one.which, *one.side, *one.location);
+    auto shown = !audience_.processes   ? show_here(which, *side)
+                 : side->copied && fits ? Result<bool>(false)
+                                        : show(which, *side);
     if (!shown) return shown;
     if (*shown) continue;
     if (fits) {
-      show_in_arena(*one.side, arena_used, *one.location);
-      arena_used += cuda::round_up(one.side->bytes);
-    } else if (one.side->shared && sharing_->shared().refused(*one.side->shared)) {
+      side->used = sharing_->arena() + arena_used;
+      side->location = {.place = cuda::SharedLocation::arena,
+                        .version = 1,
+                        .offset = arena_used,
+                        .address = reinterpret_cast<std::uint64_t>(side->used)};
+      arena_used += bytes;
+    } else if (side->shared && sharing_->shared().refused(*side->shared)) {
       return Error{.code = Code::cuda, .what = "another process could not map device memory of this rank: see its log"};
     } else {
       all = false;
@@ -137,9 +128,11 @@ Result<bool> GpuPeers::choose_buffers(PeerCallSetup& setup) {
 
 Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communicator, const Request& request) {
   const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
-  auto setup = std::make_shared<PeerCallSetup>(
-      PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
+  auto setup = std::make_shared<PeerCallSetup>();
+  setup->of = this;
   setup->plan = plan_on_gpu(communicator, request, Waiting::by_host);
+  setup->job = {
+      .plan = &setup->plan->plan, .type = request.type, .op = request.op, .count = request.count, .passes_only = true};
   communicator.past_calls().note_used(setup->plan->algorithm->name.c_str(), "p2p");
   if (!setup->plan->uploaded) setup->plan->uploaded = TUTTI_TRY(engine_->upload(setup->plan->plan));
   setup->kernels = kernels_of(setup->plan->plan);
@@ -162,12 +155,8 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
 Result<void> GpuPeers::launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
                               const device::PeerBuffers* table) {
   const PeerCallSetup::Kernel& one = setup.kernels[kernel - 1];
-  const cuda::Job job{.plan = &setup.plan->plan,
-                      .type = setup.type,
-                      .op = setup.op,
-                      .count = setup.count,
-                      .passes_only = true,
-                      .table = table};
+  cuda::Job job = setup.job;
+  job.table = table;
   const cuda::Part part{.stream = stream,
                         .plan = setup.plan->uploaded,
                         .first_action = one.first,

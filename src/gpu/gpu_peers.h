@@ -40,6 +40,7 @@ struct PeerCallSetup {
     std::byte* used = nullptr;                      ///< the caller's buffer, or a copy
     bool copied = false;                            ///< peers cannot access the caller's buffer, or must not
     std::optional<cuda::SharedBuffer> shared = {};  ///< of the caller's buffer or its copy, for other processes
+    cuda::SharedLocation location = {};             ///< of `used`
   };
   /// A range of the plan's passes with no wait between them.
   struct Kernel {
@@ -50,13 +51,10 @@ struct PeerCallSetup {
   GpuPeers* of = nullptr;
   std::shared_ptr<GpuPlan> plan;
   std::vector<Kernel> kernels;
-  DataType type = DataType::uint8;
-  ReduceOp op = ReduceOp::sum;
-  std::size_t count = 0;  ///< elements of a group
+  cuda::Job job;  ///< of each kernel, but for its table
   Side input;
   Side output;
-  Buffers own;
-  bool chosen = false;  ///< `used` and `own` are final
+  bool chosen = false;  ///< which buffers are used is final
   std::byte* scratch = nullptr;
 };
 
@@ -97,9 +95,8 @@ class GpuPeers {
 
   GpuPeers(GpuProcess& process, const GpuContext& context);
   Result<std::byte*> buffer(Scratch which, std::size_t bytes);
-  Result<bool> show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);
-  Result<bool> show(Scratch which, PeerCallSetup::Side& side, cuda::SharedLocation& location);
-  void show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedLocation& location) const;
+  Result<bool> show_here(Scratch which, PeerCallSetup::Side& side);
+  Result<bool> show(Scratch which, PeerCallSetup::Side& side);
 
   GpuProcess& process_;
   cuda::SharedGpu gpu_;

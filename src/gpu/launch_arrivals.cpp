@@ -45,9 +45,7 @@ Result<bool> LaunchArrivals::arrive(Rank rank, const GpuOffer& offer) {
   for (const Member& peer : members_)
     if (peer.calls >= own.calls && peer.calls < own.calls + remembered &&
         (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
-      own.waiting = false;  // the other ranks learn of it from this rank's failure
-      own.offer = {};
-      --arrived_;
+      withdraw(rank);  // the other ranks learn of it from this rank's failure
       return mixed(rank_of(peer), rank);
     }
   return arrived_ == static_cast<int>(members_.size());

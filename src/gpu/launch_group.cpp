@@ -95,11 +95,6 @@ bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
   return true;
 }
 
-bool LaunchGroup::finished(Rank rank) const {
-  const std::lock_guard lock(mutex_);
-  return !arrivals_.waits(rank);
-}
-
 Result<void> LaunchGroup::outcome() const {
   const std::lock_guard lock(mutex_);
   if (failure_) return *failure_;
@@ -109,16 +104,6 @@ Result<void> LaunchGroup::outcome() const {
 void LaunchGroup::withdraw(Rank rank) {
   const std::lock_guard lock(mutex_);
   arrivals_.withdraw(rank);
-}
-
-Rank LaunchGroup::missing(Rank rank) const {
-  const std::lock_guard lock(mutex_);
-  return arrivals_.missing(rank);
-}
-
-bool LaunchGroup::waits_for_itself(Rank rank) const {
-  const std::lock_guard lock(mutex_);
-  return arrivals_.waits_for_itself(rank);
 }
 
 /// Opens the engine when all ranks have arrived for the first time.

@@ -68,10 +68,7 @@ class LaunchGroup {
   void be_watched(const std::shared_ptr<PeerSharing>& sharing) const;
 
   /// Whether some launch was captured.
-  bool has_captured() const {
-    const std::lock_guard lock(mutex_);
-    return engine_ && engine_->has_captured();
-  }
+  bool has_captured() const { return !captured_engine().expired(); }
   /// The engine, if some launch was captured.
   std::weak_ptr<cuda::Engine> captured_engine() const {
     const std::lock_guard lock(mutex_);
@@ -83,10 +80,9 @@ class LaunchGroup {
   bool is_single_launch() const { return static_cast<int>(arrivals_.ranks().size()) == communicator_ranks_; }
 
   /// `rank` arrives with its offer. True: the launch is over, as all ranks had arrived or the launch has failed; see
-  /// outcome. False: call finished later.
+  /// outcome. False: it is over when `rank` does not wait any more; see arrivals.
   bool arrive(Rank rank, const GpuOffer& offer);
-  bool finished(Rank rank) const;
-  /// Result of the last launch of `rank`, which must be finished.
+  /// Result of the last launch of a rank that does not wait.
   Result<void> outcome() const;
   /// `rank` stops waiting for a launch.
   void withdraw(Rank rank);
@@ -99,10 +95,13 @@ class LaunchGroup {
   /// thread is not the one that drives the rank). Errors: invalid_usage (another rank makes the same call by kernels).
   Result<void> host_call(Rank rank, bool host_staged);
 
-  /// The first rank that `rank` waits for; −1: none.
-  Rank missing(Rank rank) const;
-  /// True if all ranks that `rank` waits for were last driven by the calling thread.
-  bool waits_for_itself(Rank rank) const;
+  /// Who has arrived, of whom nothing changes as long as this lives.
+  struct Arrivals {
+    std::unique_lock<std::mutex> lock;
+    const LaunchArrivals& of;
+    const LaunchArrivals* operator->() const { return &of; }
+  };
+  Arrivals arrivals() const { return {.lock = std::unique_lock(mutex_), .of = arrivals_}; }
 
   /// Makes waiting kernels give up.
   void abort();
