@@ -8,7 +8,7 @@
 namespace tutti::cuda {
 
 /// Each plan names the kernel for its own rank; if the plans differ, run_plan serves all.
-device::Body CallWriter::body_of(const Job& job, std::span<const Part> parts) const {
+device::Body CallWriter::body_of(const CollectiveJob& job, Parts parts) const {
   if (job.passes_only) return device::Body::run_plan;
   const device::Body first = parts.front().plan->body;
   const bool alike = std::ranges::all_of(parts, [first](const Part& part) { return part.plan->body == first; });
@@ -17,7 +17,7 @@ device::Body CallWriter::body_of(const Job& job, std::span<const Part> parts) co
 }
 
 /// The other plans of the call, and what ranks offer for these. Returns the number of their tiles.
-std::size_t CallWriter::write_windows(device::Call& call, const Job& job, std::span<const Part> parts) const {
+std::size_t CallWriter::write_windows(device::Call& call, const CollectiveJob& job, Parts parts) const {
   Split split(job.count, size_of(job.type), job.windows->parts);
   share(split, channels(), channel_bytes_min);
   call.choose = 1;
@@ -47,8 +47,8 @@ std::uint32_t CallWriter::channels_for(std::size_t tiles) const {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(tiles, 1, links.area.channels));
 }
 
-void CallWriter::write(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
-                       std::span<const device::PeerBuffers> buffers) const {
+void CallWriter::write(device::Call& call, device::Body body, const CollectiveJob& job, Parts parts,
+                       Buffers buffers) const {
   Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
   if (job.plan->access == Access::slots)
     share_slots(binding.split, channels(), channel_bytes_min, links.area.slot_bytes, job.plan->items_max);

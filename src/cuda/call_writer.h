@@ -11,10 +11,9 @@ namespace tutti::cuda {
 /// Each function writes into a device::Call of zeros.
 struct CallWriter {
   /// The kernel that runs the plans of all ranks.
-  device::Body body_of(const Job& job, std::span<const Part> parts) const;
+  device::Body body_of(const CollectiveJob& job, Parts parts) const;
   /// Scratch memory is that of the parts.
-  void write(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
-             std::span<const device::PeerBuffers> buffers) const;
+  void write(device::Call& call, device::Body body, const CollectiveJob& job, Parts parts, Buffers buffers) const;
   void write(device::Call& call, const Pass& pass) const;
   /// All but the messages themselves.
   void write(device::Call& call, const MessagesJob& job) const;
@@ -26,7 +25,7 @@ struct CallWriter {
  private:
   static constexpr std::size_t channel_bytes_min = 16 * 1024;
   void write_common(device::Call& call, const device::Area& through) const;
-  std::size_t write_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;
+  std::size_t write_windows(device::Call& call, const CollectiveJob& job, Parts parts) const;
   /// Blocks that a rank may use.
   int channels() const { return static_cast<int>(links.area.channels); }
   std::uint32_t channels_for(std::size_t tiles) const;

@@ -33,7 +33,7 @@ unsigned threads_for(std::span<const device::Message> messages, std::uint64_t ch
 }
 
 /// Without repetitions.
-std::vector<Stream> streams_of(std::span<const Part> parts) {
+std::vector<Stream> streams_of(Parts parts) {
   std::vector<Stream> streams;
   for (const Part& part : parts)
     if (std::ranges::find(streams, part.stream) == streams.end()) streams.push_back(part.stream);
@@ -100,7 +100,7 @@ Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capt
   return queued;
 }
 
-Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts) {
+Result<void> Engine::make_buffers(const CollectiveJob& job, Parts parts) {
   int groups = 0;
   std::size_t staged = 0, blocks = 0;
   for (const Part& part : parts) {
@@ -113,7 +113,7 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts) {
   return memory_.make_buffers(std::max(static_cast<std::size_t>(groups) * group_bytes, blocks), staged, parts.size());
 }
 
-Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
+Result<void> Engine::launch(const CollectiveJob& job, Parts parts, Buffers buffers) {
   assert(parts.size() == shape_.local.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
   const auto current = TUTTI_TRY(Current::enter(*gpu_));
   deferred_->empty();
@@ -147,7 +147,7 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
 }
 
 /// Queues all that the call consists of on the first stream.
-Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
+Result<void> Engine::run(const CollectiveJob& job, Parts parts, std::vector<device::PeerBuffers> buffers,
                          const LaunchMemory::Table& table) const {
   TUTTI_TRY(bring_inputs(job, parts, buffers));
   const bool combines = job.exchange && parts.front().reduction.combine.plan != nullptr;
@@ -168,8 +168,7 @@ Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vecto
   return combine_blocks(job, parts, buffers);
 }
 
-Result<void> Engine::launch_reduction(const Job& job, std::span<const Part> parts,
-                                      std::span<const device::PeerBuffers> buffers) {
+Result<void> Engine::launch_reduction(const CollectiveJob& job, Parts parts, Buffers buffers) {
   constexpr std::size_t least = 16 * 1024;
   const std::size_t element = size_of(job.type);
   const LocalReduction& any = parts.front().reduction;
@@ -192,8 +191,7 @@ Result<void> Engine::start_pass(const Pass& pass, Stream stream) const {
 }
 
 /// Ranks whose inputs are copied first, or scaled, send these.
-Result<void> Engine::bring_inputs(const Job& job, std::span<const Part> parts,
-                                  std::span<device::PeerBuffers> buffers) const {
+Result<void> Engine::bring_inputs(const CollectiveJob& job, Parts parts, std::span<device::PeerBuffers> buffers) const {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
     if (parts[i].staged > 0) {
@@ -208,8 +206,7 @@ Result<void> Engine::bring_inputs(const Job& job, std::span<const Part> parts,
   return {};
 }
 
-Result<void> Engine::combine_blocks(const Job& job, std::span<const Part> parts,
-                                    std::span<const device::PeerBuffers> buffers) const {
+Result<void> Engine::combine_blocks(const CollectiveJob& job, Parts parts, Buffers buffers) const {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].reduction.count == 0) continue;
     std::vector<device::PeerBuffers> sources(buffers.size());

@@ -34,17 +34,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<std::shared_ptr<const DevicePlan>> upload(const Plan& plan) { return uploads_.upload(plan); }
 
   /// Queues the call after the work that the ranks' streams hold now; later work of these streams waits for the call.
-  /// `buffers`: of all ranks of the communicator. Does not wait for the GPU, except for plans that a captured call
-  /// needs. If the streams are being captured, the graph keeps all objects that it needs. Errors: invalid_usage (only
-  /// some streams are captured, or by different captures), cuda.
-  Result<void> launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
+  /// Does not wait for the GPU, except for plans that a captured call needs. If the streams are being captured, the
+  /// graph keeps all objects that it needs. Errors: invalid_usage (only some streams are captured, or by different
+  /// captures), cuda.
+  Result<void> launch(const CollectiveJob& job, Parts parts, Buffers buffers);
 
   /// Whether there are areas for sends and receives: with EngineShape::areas and one local rank.
   bool serves_messages() const { return links_.message_area.slots != 0; }
   /// As launch, for a reduction with a count per rank: in several launches, each of a slice of all blocks, if their
   /// scratch memory would exceed EngineShape::scratch_bytes.
-  Result<void> launch_reduction(const Job& job, std::span<const Part> parts,
-                                std::span<const device::PeerBuffers> buffers);
+  Result<void> launch_reduction(const CollectiveJob& job, Parts parts, Buffers buffers);
 
   /// As launch, for sends and receives. Requires serves_messages().
   Result<void> launch_messages(const MessagesJob& job);
@@ -69,17 +68,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
          std::shared_ptr<DeferredReleases> deferred)
       : gpu_(std::move(gpu)), kernels_(std::move(kernels)), shape_(std::move(shape)), deferred_(std::move(deferred)) {}
   Result<void> set_up();
-  Result<void> make_buffers(const Job& job, std::span<const Part> parts);
+  Result<void> make_buffers(const CollectiveJob& job, Parts parts);
   Result<void> retain(const Capture& capture, LaunchMemory::Held what);
   /// Launches between others of the engine: `queue` queues work on the first stream, all of which comes after all that
   /// the streams hold, and before all that they get later. `table`: what it reads, taken over; empty: none.
   Result<void> launch_in_order(std::span<const Stream> streams, const Capture& capture, LaunchMemory::Table& table,
                                const std::function<Result<void>()>& queue);
-  Result<void> run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
+  Result<void> run(const CollectiveJob& job, Parts parts, std::vector<device::PeerBuffers> buffers,
                    const LaunchMemory::Table& table) const;
-  Result<void> bring_inputs(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const;
-  Result<void> combine_blocks(const Job& job, std::span<const Part> parts,
-                              std::span<const device::PeerBuffers> buffers) const;
+  Result<void> bring_inputs(const CollectiveJob& job, Parts parts, std::span<device::PeerBuffers> buffers) const;
+  Result<void> combine_blocks(const CollectiveJob& job, Parts parts, Buffers buffers) const;
   Result<void> start_pass(const Pass& pass, Stream stream) const;
   /// Of an engine whose kernels wait for other ranks: see Quiet::Idle.
   bool is_quiet() const;

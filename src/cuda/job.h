@@ -60,8 +60,8 @@ struct LocalReduction {
   LocalPlan scale;
 };
 
-/// The part of a call that is the same on all ranks.
-struct Job {
+/// The part of a collective that is the same on all ranks.
+struct CollectiveJob {
   const Plan* plan = nullptr;  ///< any local rank's
   /// Through windows, in place of `plan`, which goes through slots: where all ranks offer their buffers. Null: none.
   const Plan* windows = nullptr;
@@ -97,7 +97,7 @@ struct WindowOffer {
   std::shared_ptr<const void> held = {};  ///< by the graph, if the call is captured: keeps the offer valid
 };
 
-/// One rank's part of a call, in the order of EngineShape::local.
+/// One rank's part of a collective, in the order of EngineShape::local.
 struct Part {
   Stream stream = nullptr;
   std::shared_ptr<const DevicePlan> plan;
@@ -105,12 +105,14 @@ struct Part {
   std::uint32_t first_action = 0;
   std::uint32_t action_count = UINT32_MAX;  ///< at most
   std::byte* scratch = nullptr;             ///< null: use the engine's scratch
-  /// With Job::exchange: by peer. In reductions the engine says where what they receive goes.
+  /// With CollectiveJob::exchange: by peer. In reductions the engine says where what they receive goes.
   std::span<const device::Transfer> transfers = {};
   LocalReduction reduction = {};
-  /// With Job::windows.
+  /// With CollectiveJob::windows.
   std::shared_ptr<const DevicePlan> windows = {};
   WindowOffer offer = {};
 };
+using Parts = std::span<const Part>;
+using Buffers = std::span<const device::PeerBuffers>;  ///< of all ranks of the communicator
 
 }  // namespace tutti::cuda

@@ -31,7 +31,7 @@ class KernelFailures {
   struct Difference {
     Rank rank = 0;
     Rank peer = 0;
-    std::uint64_t own = 0;  ///< Job::signature
+    std::uint64_t own = 0;  ///< CollectiveJob::signature
     std::uint64_t theirs = 0;
   };
   std::optional<Difference> difference() const;

@@ -71,7 +71,7 @@ Result<void> LaunchMemory::put_back(Table table, Stream stream) {
   return recorded;
 }
 
-void LaunchMemory::keep_plans(std::span<const Part> parts, Event ended) {
+void LaunchMemory::keep_plans(Parts parts, Event ended) {
   if (!frees_late_ && in_flight_.size() > in_flight_most && gpu_->api().event_query(ended) == status::success)
     in_flight_.clear();
   for (const Part& part : parts)

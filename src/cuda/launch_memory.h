@@ -41,7 +41,7 @@ class LaunchMemory {
   /// Kernels may use it that are launched already.
   void keep(std::shared_ptr<const void> what) { in_flight_.push_back(std::move(what)); }
   /// Plans may leave their cache while kernels still read them. `ended`: of the last launch so far.
-  void keep_plans(std::span<const Part> parts, Event ended);
+  void keep_plans(Parts parts, Event ended);
 
  private:
   using Buffer = std::shared_ptr<const DeviceMemory>;

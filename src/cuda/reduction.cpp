@@ -18,15 +18,14 @@ std::size_t skew_of(const std::byte* at) {
 }  // namespace
 
 /// Slices need no more than the first one.
-std::size_t reduction_bytes(const Job& job, const LocalReduction& reduction, int ranks) {
+std::size_t reduction_bytes(const CollectiveJob& job, const LocalReduction& reduction, int ranks) {
   if (reduction.combine.plan == nullptr) return 0;
   const std::size_t element = size_of(job.type);
   const std::size_t scaled = reduction.scale.plan != nullptr ? reduction.input_elements * element : 0;
   return static_cast<std::size_t>(ranks + 1) * in_words(reduction.count * element) + 3 * word + scaled;
 }
 
-ReductionSlice ReductionSlice::of(const Job& job, std::span<const Part> parts,
-                                  std::span<const device::PeerBuffers> buffers, std::span<const Rank> local,
+ReductionSlice ReductionSlice::of(const CollectiveJob& job, Parts parts, Buffers buffers, std::span<const Rank> local,
                                   std::size_t begin, std::size_t each) {
   const std::size_t element = size_of(job.type);
   const auto skipped = [&](std::size_t bytes) { return std::min(bytes, begin * element); };

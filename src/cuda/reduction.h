@@ -21,7 +21,7 @@ struct ReductionBlocks {
 };
 
 /// Scratch memory that a rank needs, wherever its buffers lie modulo 16; 0 unless it combines.
-std::size_t reduction_bytes(const Job& job, const LocalReduction& reduction, int ranks);
+std::size_t reduction_bytes(const CollectiveJob& job, const LocalReduction& reduction, int ranks);
 
 /// Some elements of all blocks: a launch of its own.
 struct ReductionSlice {
@@ -30,8 +30,8 @@ struct ReductionSlice {
   std::vector<std::vector<device::Transfer>> transfers;  ///< by part, which refers to them
 
   /// Elements [begin, begin + each) of each block, where it has so many.
-  static ReductionSlice of(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers,
-                           std::span<const Rank> local, std::size_t begin, std::size_t each);
+  static ReductionSlice of(const CollectiveJob& job, Parts parts, Buffers buffers, std::span<const Rank> local,
+                           std::size_t begin, std::size_t each);
 };
 
 /// A pass over memory of a local rank.
@@ -44,16 +44,16 @@ struct Pass {
   const std::byte* input;
   std::byte* output;
   std::byte* scratch;
-  std::span<const device::PeerBuffers> buffers;
+  Buffers buffers;
 };
 
-/// What a rank does in a launch with Job::exchange.
+/// What a rank does in a launch with CollectiveJob::exchange.
 struct RankReduction {
-  const Job& job;
+  const CollectiveJob& job;
   const Part& part;
   std::size_t local;  ///< index of the rank
   Rank rank;
-  std::span<const device::PeerBuffers> buffers;
+  Buffers buffers;
 
   ReductionBlocks blocks() const;
   /// What it exchanges with each peer; what it combines goes to its blocks. Returns the end of what is written.

@@ -155,7 +155,7 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
 Result<void> GpuPeers::launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
                               const device::PeerBuffers* table) {
   const PeerCallSetup::Kernel& one = setup.kernels[kernel - 1];
-  cuda::Job job = setup.job;
+  cuda::CollectiveJob job = setup.job;
   job.table = table;
   const cuda::Part part{.stream = stream,
                         .plan = setup.plan->uploaded,

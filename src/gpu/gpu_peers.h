@@ -51,7 +51,7 @@ struct PeerCallSetup {
   GpuPeers* of = nullptr;
   std::shared_ptr<GpuPlan> plan;
   std::vector<Kernel> kernels;
-  cuda::Job job;  ///< of each kernel, but for its table
+  cuda::CollectiveJob job;  ///< of each kernel, but for its table
   Side input;
   Side output;
   bool chosen = false;  ///< which buffers are used is final

@@ -161,12 +161,12 @@ Result<void> LaunchGroup::launch() {
   }
   const GpuOffer& any = arrivals_.offer(0);
   const Request& first = *any.request;
-  cuda::Job job{.plan = &any.plan->plan,
-                .windows = any.windows == nullptr ? nullptr : &any.windows->plan,
-                .type = first.type,
-                .op = first.op,
-                .count = first.count,
-                .exchange = first.layout != nullptr};
+  cuda::CollectiveJob job{.plan = &any.plan->plan,
+                          .windows = any.windows == nullptr ? nullptr : &any.windows->plan,
+                          .type = first.type,
+                          .op = first.op,
+                          .count = first.count,
+                          .exchange = first.layout != nullptr};
   if (!is_single_launch())
     job.signature = [call = first.signature()](std::uint32_t channels) {
       return PackedSignature{.signature = call, .channels = channels}.pack();

@@ -30,7 +30,7 @@ struct CallWriterTest : ::testing::Test {
     failures = *KernelFailures::make(*gpu, shape.local, /*channels=*/4, shape.limit_ns);
     parts.assign(2, {.plan = device_plan(device::Body::two_shot)});
   }
-  device::Call written(const Job& job) const {
+  device::Call written(const CollectiveJob& job) const {
     device::Call call{};
     calls.write(call, calls.body_of(job, parts), job, parts, buffers);
     return call;
@@ -122,7 +122,7 @@ struct ReductionTest : CallWriterTest {
   RankReduction rank(std::span<const device::PeerBuffers> of) const { return {job, parts[0], 0, 1, of}; }
 
   std::vector<device::Transfer> transfers;
-  const Job job{.type = DataType::float32, .op = ReduceOp::pre_mul_sum, .exchange = true};
+  const CollectiveJob job{.type = DataType::float32, .op = ReduceOp::pre_mul_sum, .exchange = true};
 };
 
 TEST_F(ReductionTest, SlicesTogetherAreAllBlocks) {

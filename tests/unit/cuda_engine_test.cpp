@@ -79,7 +79,7 @@ class CudaEngine : public ::testing::Test {
       buffers.push_back({.input = reinterpret_cast<const std::byte*>(inputs_[rank]),
                          .output = reinterpret_cast<std::byte*>(outputs_[rank]),
                          .scalar = 0});
-    const cuda::Job job{.plan = &first, .type = DataType::float32, .op = ReduceOp::sum, .count = count};
+    const cuda::CollectiveJob job{.plan = &first, .type = DataType::float32, .op = ReduceOp::sum, .count = count};
     const auto launched = engine_->launch(job, parts, buffers);
     ASSERT_TRUE(launched) << launched.error().text();
   }
