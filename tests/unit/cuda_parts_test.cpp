@@ -162,6 +162,16 @@ TEST_F(CudaParts, ATableIsTakenAgainWhenItsKernelHasEnded) {
   EXPECT_EQ(made(memory.take_table(100, /*captured=*/false)).memory, first);
 }
 
+TEST_F(CudaParts, ATableWhoseEventFailedIsNotTakenAgain) {
+  auto memory = made(LaunchMemory::make(gpu_, /*frees_late=*/false, /*tables=*/1));
+  auto table = made(memory.take_table(100, /*captured=*/false));
+  const auto first = table.memory;
+  testing::fake_cuda(library).fail("cuEventRecord", status::invalid_value);
+  EXPECT_FALSE(memory.put_back(std::move(table), user_.stream()));
+  testing::fake_cuda(library).forgive();
+  EXPECT_NE(made(memory.take_table(100, /*captured=*/false)).memory, first);
+}
+
 TEST_F(CudaParts, PlansAreKeptUntilManyAreAndKernelsHaveEnded) {
   constexpr int many = 65;
   for (const bool frees_late : {false, true}) {
