@@ -11,10 +11,8 @@ using namespace tutti::mpi;  // NOLINT: the definitions below are functions of m
 
 namespace {
 
-/// What a function returns that completes one request.
-struct OfOne {
-  int operator()(int code) const { return SeenFailures::instead_of(code); }
-};
+/// What a function returns, as SeenFailures says for one request.
+using OfOne = int (*)(int code);
 
 /// The same for several requests, each with a status. Made before they are completed, which makes their handles null.
 class OfSeveral {
@@ -39,7 +37,7 @@ class OfSeveral {
 
 /// One look: completes what has ended, then asks MPI.
 template <class Test, class Tell = OfOne>
-int test(Test&& ask, Tell&& tell = {}) {
+int test(Test&& ask, Tell&& tell = &SeenFailures::instead_of) {
   const SeenFailures none_yet;
   if (Interposer* const interposer = Interposer::get(); interposer != nullptr) interposer->pending().poll();
   return tell(ask());
@@ -48,7 +46,7 @@ int test(Test&& ask, Tell&& tell = {}) {
 /// While calls of tutti are under way, waits by asking again and again, because MPI itself does not complete them.
 /// `ask(int& done)` is MPI's test, `wait()` its waiting function.
 template <class Ask, class Wait, class Tell = OfOne>
-int wait_until(Ask&& ask, Wait&& wait, Tell&& tell = {}) {
+int wait_until(Ask&& ask, Wait&& wait, Tell&& tell = &SeenFailures::instead_of) {
   constexpr int patient_rounds = 100;
   const SeenFailures none_yet;
   Interposer* const interposer = Interposer::get();

@@ -13,14 +13,12 @@ class FifoWire : public NetworkWire {
   explicit FifoWire(const Topology& topology) : NetworkWire(topology), free_(topology.links().size()) {}
 
   std::optional<double> send(const Message& message, double at) override {
-    std::uint32_t number;
     if (idle_.empty()) {
-      number = static_cast<std::uint32_t>(flights_.size());
+      idle_.push_back(static_cast<std::uint32_t>(flights_.size()));
       flights_.emplace_back();
-    } else {
-      number = idle_.back();
-      idle_.pop_back();
     }
+    const std::uint32_t number = idle_.back();
+    idle_.pop_back();
     Flight& flight = flights_[number];
     topology_.route(message.from, message.to, flight.path);
     flight = {.message = &message, .path = std::move(flight.path), .tail = at};

@@ -29,40 +29,27 @@ void tell(tuttiStatus_t* status, const MessageEnvelope& envelope, bool cancelled
   status->cancelled = cancelled ? 1 : 0;
 }
 
-struct Asked {
-  bool send = true;
-  std::byte* data = nullptr;
-  std::size_t count = 0;
-  int type = 0;
-  int peer = 0;
-  int tag = 0;
-};
-
-Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t* request) {
-  auto& communicator = entry.communicator;
-  auto known = TUTTI_TRY(data_type(asked.type));
-  TUTTI_TRY(check_source_and_tag(*communicator, asked.peer, asked.tag, !asked.send));
-  const PeerRequest same{.send = asked.send,
-                         .data = asked.data,
-                         .bytes = asked.count * size_of(known),
-                         .type = known,
-                         .peer = std::max(asked.peer, 0)};
-  TUTTI_TRY(check_arguments(same, asked.count, communicator->ranks()));
-  TUTTI_TRY(check_on_host(*communicator, asked.data));
-  if (communicator->failed()) return communicator->report_failure();
-  const auto message = std::make_shared<TaggedMessage>(communicator, same, asked.peer, asked.tag);
-  void* const handle = handles<TaggedMessage>().open(message);
-  if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 requests"};
-  *request = static_cast<tuttiRequest_t>(handle);
-  message->start();
-  return {};
-}
-
-tuttiResult_t start_message(tuttiComm_t comm, const Asked& asked, tuttiRequest_t* request) {
+/// `asked`: all but bytes and type, which `count` and `type` give.
+tuttiResult_t start_message(tuttiComm_t comm, PeerRequest asked, std::size_t count, int type, int tag,
+                            tuttiRequest_t* request) {
   return guarded([&]() -> Result<void> {
     TUTTI_TRY(not_null(request, "request"));
     auto entry = TUTTI_TRY(use(comm));
-    return start_message(*entry, asked, request);
+    auto& communicator = entry->communicator;
+    asked.type = TUTTI_TRY(data_type(type));
+    asked.bytes = count * size_of(asked.type);
+    const Rank from = asked.peer;
+    TUTTI_TRY(check_source_and_tag(*communicator, from, tag, !asked.send));
+    asked.peer = std::max(from, 0);
+    TUTTI_TRY(check_arguments(asked, count, communicator->ranks()));
+    TUTTI_TRY(check_on_host(*communicator, asked.data));
+    if (communicator->failed()) return communicator->report_failure();
+    const auto message = std::make_shared<TaggedMessage>(communicator, asked, from, tag);
+    void* const handle = handles<TaggedMessage>().open(message);
+    if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 requests"};
+    *request = static_cast<tuttiRequest_t>(handle);
+    message->start();
+    return {};
   });
 }
 
@@ -89,21 +76,13 @@ using namespace tutti::api;  // NOLINT
 
 tuttiResult_t tuttiIsend(const void* sendbuff, size_t count, tuttiDataType_t type, int peer, int tag, tuttiComm_t comm,
                          tuttiRequest_t* request) {
-  return start_message(comm,
-                       {.send = true,
-                        .data = bytes(const_cast<void*>(sendbuff)),
-                        .count = count,
-                        .type = type,
-                        .peer = peer,
-                        .tag = tag},
+  return start_message(comm, {.send = true, .data = bytes(const_cast<void*>(sendbuff)), .peer = peer}, count, type, tag,
                        request);
 }
 
 tuttiResult_t tuttiIrecv(void* recvbuff, size_t count, tuttiDataType_t type, int source, int tag, tuttiComm_t comm,
                          tuttiRequest_t* request) {
-  return start_message(
-      comm, {.send = false, .data = bytes(recvbuff), .count = count, .type = type, .peer = source, .tag = tag},
-      request);
+  return start_message(comm, {.send = false, .data = bytes(recvbuff), .peer = source}, count, type, tag, request);
 }
 
 tuttiResult_t tuttiTest(tuttiRequest_t* request, int* done, tuttiStatus_t* status) {

@@ -198,13 +198,14 @@ void Config::note(Result<void> done) {
   if (!done && !refused_) refused_ = std::move(done).error();
 }
 
-void Config::read_all(std::span<const std::string> environment, const Read& read) {
+Config Config::load_good(std::span<const std::string> environment, const Read& read) {
+  Config config;
   const auto take = [&](const std::string& path, std::string_view setting) {
     auto text = read(path);
-    if (text) return set_from_file(*text, path);
+    if (text) return config.set_from_file(*text, path);
     // there is no file, or it belongs to another user
     if (setting.empty() && text.error().code == Code::system) return;
-    note(not_readable(std::move(text).error(), setting.empty() ? "read settings" : std::string(setting)));
+    config.note(not_readable(std::move(text).error(), setting.empty() ? "read settings" : std::string(setting)));
   };
   take(std::string(system_file), "");
   if (const auto named = lookup(environment, "TUTTI_CONF_FILE"))
@@ -215,20 +216,14 @@ void Config::read_all(std::span<const std::string> environment, const Read& read
   for (const std::string_view entry : environment) {
     const auto equals = entry.find('=');
     if (!entry.starts_with("TUTTI_") || equals == std::string_view::npos) continue;
-    note(set(entry.substr(0, equals), trimmed(entry.substr(equals + 1)), "environment"));
+    config.note(config.set(entry.substr(0, equals), trimmed(entry.substr(equals + 1)), "environment"));
   }
-}
-
-Result<Config> Config::load(std::span<const std::string> environment, const Read& read) {
-  Config config;
-  config.read_all(environment, read);
-  if (config.refused_) return *std::move(config.refused_);
   return config;
 }
 
-Config Config::load_good(std::span<const std::string> environment, const Read& read) {
-  Config config;
-  config.read_all(environment, read);
+Result<Config> Config::load(std::span<const std::string> environment, const Read& read) {
+  Config config = load_good(environment, read);
+  if (config.refused_) return *std::move(config.refused_);
   return config;
 }
 

@@ -83,7 +83,6 @@ class Config {
   };
   Config();
   void note(Result<void> done);
-  void read_all(std::span<const std::string> environment, const Read& read);
   Result<void> set(std::string_view name, std::string_view value, const std::string& origin);
   Result<void> set_line(std::string_view line, const std::string& origin);
   void set_from_file(std::string_view text, const std::string& path);
