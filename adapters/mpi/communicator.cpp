@@ -72,14 +72,14 @@ void Progress::run(void* self) {
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, static_cast<const Progress*>(self)->own, &found, MPI_STATUS_IGNORE);
 }
 
-Communicator::Communicator(MPI_Comm comm, MPI_Group world) : handle_(comm) {
+Communicator::Communicator(MPI_Comm comm, Common& common) : common_(common), handle_(comm) {
   int between = 0;
   PMPI_Comm_test_inter(comm, &between);
   PMPI_Comm_rank(comm, &place_.rank);
   PMPI_Comm_size(comm, &place_.ranks);
-  const auto first = leader(comm, world, PMPI_Comm_group);
+  const auto first = leader(comm, common.world, PMPI_Comm_group);
   if (between != 0) {
-    join_groups(first, leader(comm, world, PMPI_Comm_remote_group));
+    join_groups(first, leader(comm, common.world, PMPI_Comm_remote_group));
   } else if (place_.ranks == 1) {
     outcome_ = Outcome::one_rank;
   } else if (!first) {
@@ -100,7 +100,7 @@ void Communicator::join_groups(std::optional<int> local, std::optional<int> remo
   place_.rank += *local < *remote ? 0 : place_.remote;
 }
 
-int Communicator::start(Progress& progress, LineWriter& lines) {
+int Communicator::start() {
   const OneGroup all_ranks(handle(), place_);
   if (all_ranks.code() != MPI_SUCCESS) return all_ranks.code();
   // tutti's time limit is to begin when all are here, not when the first one is.
@@ -118,7 +118,7 @@ int Communicator::start(Progress& progress, LineWriter& lines) {
     config.device = -1;
     config.name = length > 0 ? name.data() : nullptr;
     config.progress = &Progress::run;
-    config.progressContext = &progress;
+    config.progressContext = &common_.progress;
     result = tuttiCommInitRankConfig(&comm_, place_.ranks, offer.id, place_.rank, &config);
   }
   const int mine = result == tuttiSuccess ? 1 : 0;
@@ -127,7 +127,7 @@ int Communicator::start(Progress& progress, LineWriter& lines) {
     return code;
   started_ = all == 1;
   if (started_) return MPI_SUCCESS;
-  if (mine == 0 && (offer.made != 0 || place_.rank == 0)) lines.write(why(result));
+  if (mine == 0 && (offer.made != 0 || place_.rank == 0)) common_.lines.write(why(result));
   if (comm_ != nullptr) tuttiCommAbort(comm_);
   comm_ = nullptr;
   outcome_ = Outcome::no_start;
@@ -147,7 +147,7 @@ tuttiResult_t Communicator::queue(tuttiStream_t& stream) {
   return tuttiSuccess;
 }
 
-int Communicator::code_of(tuttiResult_t result, int error_class) {
+int Communicator::code_of(tuttiResult_t result) {
   const std::lock_guard lock(telling_);
   std::string sentence = comm_ == nullptr ? last_words_ : tuttiGetLastError(comm_);
   if (sentence.empty()) sentence = tuttiGetLastError(nullptr);
@@ -156,7 +156,7 @@ int Communicator::code_of(tuttiResult_t result, int error_class) {
   sentence.resize(std::min<std::size_t>(sentence.size(), MPI_MAX_ERROR_STRING - 1));
   if (told_code_ == MPI_SUCCESS || sentence != told_) {
     int code = MPI_ERR_OTHER;
-    if (PMPI_Add_error_code(error_class, &code) == MPI_SUCCESS) PMPI_Add_error_string(code, sentence.c_str());
+    if (PMPI_Add_error_code(common_.error_class, &code) == MPI_SUCCESS) PMPI_Add_error_string(code, sentence.c_str());
     told_ = sentence;
     told_code_ = code;
   }

@@ -21,11 +21,19 @@ struct Progress {
   static void run(void* self);
 };
 
+/// What the communicators of a process have in common.
+struct Common {
+  MPI_Group world = MPI_GROUP_NULL;
+  Progress progress;
+  LineWriter lines;
+  int error_class = MPI_ERR_OTHER;
+};
+
 /// Used by one thread at a time, as MPI wants it of collective calls.
 class Communicator {
  public:
   /// Asks MPI about `comm`, without talking to other ranks.
-  Communicator(MPI_Comm comm, MPI_Group world);
+  Communicator(MPI_Comm comm, Common& common);
   ~Communicator() { end(); }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -38,8 +46,8 @@ class Communicator {
   bool started() const { return started_; }
 
   /// Makes tutti's communicator; all ranks call it. If it cannot be made on some rank, MPI serves all calls from now
-  /// on, on all ranks, and `lines` say why. Errors: MPI's, as a code.
-  int start(Progress& progress, LineWriter& lines);
+  /// on, on all ranks, and a line says why. Errors: MPI's, as a code.
+  int start();
   tuttiComm_t comm() const { return comm_; }
   /// The queue of non-blocking calls, made when first asked for. Errors: system.
   tuttiResult_t queue(tuttiStream_t& stream);
@@ -50,7 +58,7 @@ class Communicator {
   int abandoned() const { return abandoned_; }
 
   /// An error code for `result`, with tutti's sentence. Any thread.
-  int code_of(tuttiResult_t result, int error_class);
+  int code_of(tuttiResult_t result);
   /// Has MPI's error handler called; MPI_COMM_WORLD's if the communicator has been freed. Returns `code`.
   int tell(int code) const;
 
@@ -66,6 +74,7 @@ class Communicator {
   void join_groups(std::optional<int> local, std::optional<int> remote);
   std::string why(tuttiResult_t result) const;
 
+  Common& common_;
   std::atomic<MPI_Comm> handle_;
   RankInfo place_;
   Outcome outcome_ = Outcome::tutti;

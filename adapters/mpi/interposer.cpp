@@ -33,13 +33,13 @@ void Interposer::begin() {
   std::unique_ptr<Interposer> made(new Interposer);
   made->starts_early_ = all.early != 0;
   made->prints_ = all.prints != 0;
-  PMPI_Comm_dup(MPI_COMM_SELF, &made->progress_.own);
-  PMPI_Comm_set_errhandler(made->progress_.own, MPI_ERRORS_RETURN);
-  quiet_comm() = made->progress_.own;
-  PMPI_Comm_group(MPI_COMM_WORLD, &made->world_);
+  PMPI_Comm_dup(MPI_COMM_SELF, &made->common_.progress.own);
+  PMPI_Comm_set_errhandler(made->common_.progress.own, MPI_ERRORS_RETURN);
+  quiet_comm() = made->common_.progress.own;
+  PMPI_Comm_group(MPI_COMM_WORLD, &made->common_.world);
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Interposer::forget, &made->key_, nullptr);
-  PMPI_Add_error_class(&made->error_class_);
-  PMPI_Add_error_string(made->error_class_, "tutti: a collective call failed");
+  PMPI_Add_error_class(&made->common_.error_class);
+  PMPI_Add_error_string(made->common_.error_class, "tutti: a collective call failed");
   Interposer* const ready = made.release();
   current_.store(ready, std::memory_order_release);
   ready->made(MPI_COMM_WORLD);
@@ -55,8 +55,8 @@ void Interposer::finish() {
   for (const auto& communicator : self->communicators_) communicator->end();
   current_.store(nullptr, std::memory_order_release);
   // Communicators that MPI still has name the attribute; they must find nothing when MPI_Finalize frees them.
-  PMPI_Group_free(&self->world_);
-  PMPI_Comm_free(&self->progress_.own);
+  PMPI_Group_free(&self->common_.world);
+  PMPI_Comm_free(&self->common_.progress.own);
   PMPI_Comm_free_keyval(&self->key_);
 }
 
@@ -72,7 +72,7 @@ Communicator* Interposer::look_up(MPI_Comm comm) {
   if (PMPI_Comm_get_attr(comm, key_, &attribute, &found) != MPI_SUCCESS) return nullptr;
   if (found == 0) {
     end_retired();
-    auto made = std::make_unique<Communicator>(comm, world_);
+    auto made = std::make_unique<Communicator>(comm, common_);
     if (PMPI_Comm_set_attr(comm, key_, made.get()) != MPI_SUCCESS) return nullptr;
     attribute = made.get();
     const std::lock_guard lock(mutex_);
@@ -88,7 +88,7 @@ int Interposer::made(MPI_Comm comm) {
   Communicator* const communicator = look_up(comm);
   if (communicator == nullptr || communicator->outcome() != Outcome::tutti || communicator->started())
     return MPI_SUCCESS;
-  return communicator->start(progress_, lines_);
+  return communicator->start();
 }
 
 void Interposer::about_to_free(MPI_Comm comm) {
@@ -131,7 +131,7 @@ void Interposer::print_statistics() {
   int rank = 0, ranks = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (rank == 0) lines_.write(Statistics::text(all, ranks));
+  if (rank == 0) common_.lines.write(Statistics::text(all, ranks));
 }
 
 }  // namespace tutti::mpi

@@ -35,11 +35,8 @@ class Interposer {
   void about_to_free(MPI_Comm comm);
   static void freed() { leaving_ = MPI_COMM_NULL; }
 
-  Progress& progress() { return progress_; }
-  LineWriter& lines() { return lines_; }
   Statistics& statistics() { return statistics_; }
   PendingCalls& pending() { return pending_; }
-  int error_class() const { return error_class_; }
 
  private:
   Interposer() = default;
@@ -56,10 +53,7 @@ class Interposer {
   bool starts_early_ = false;
   bool prints_ = false;
   int key_ = MPI_KEYVAL_INVALID;  ///< of the attribute that leads from an MPI communicator to ours
-  int error_class_ = MPI_ERR_OTHER;
-  MPI_Group world_ = MPI_GROUP_NULL;
-  Progress progress_;
-  LineWriter lines_;
+  Common common_;
   Statistics statistics_;
   PendingCalls pending_;
   std::array<std::atomic<Communicator*>, recent_max> recent_{};

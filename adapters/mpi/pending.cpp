@@ -71,9 +71,8 @@ void PendingCalls::poll() {
 
 void PendingCalls::complete(PendingCall& pending) {
   // The code is made now: the communicator may be freed before the program waits.
-  pending.code_ = pending.result_ == tuttiSuccess
-                      ? pending.call.finish()
-                      : pending.communicator_.code_of(pending.result_, pending.error_class_);
+  pending.code_ =
+      pending.result_ == tuttiSuccess ? pending.call.finish() : pending.communicator_.code_of(pending.result_);
   if (pending.code_ != MPI_SUCCESS) PendingCall::failed_.fetch_add(1, std::memory_order_relaxed);
   // Not when the request is freed: MPICH is inside a critical section then, and its functions must not be called.
   pending.call.send.release();

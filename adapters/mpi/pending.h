@@ -17,7 +17,7 @@ class PendingCalls;
 
 class PendingCall {
  public:
-  PendingCall(Communicator& communicator, int error_class) : communicator_(communicator), error_class_(error_class) {}
+  explicit PendingCall(Communicator& communicator) : communicator_(communicator) {}
 
   Call call;
 
@@ -30,7 +30,6 @@ class PendingCall {
   static int cancel(void* self, int complete);
 
   Communicator& communicator_;
-  int error_class_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::atomic<bool> ended_ = false;
   tuttiResult_t result_ = tuttiSuccess;  ///< valid once it has ended

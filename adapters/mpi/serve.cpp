@@ -2,24 +2,22 @@
 
 namespace tutti::mpi {
 
-int give_up(Interposer& interposer, Communicator& communicator, int code) {
+int give_up(Communicator& communicator, int code) {
   if (communicator.outcome() == Outcome::tutti) {
     // The others' first call: they wait for this rank to start.
     if (!communicator.started())
-      if (const int failed = communicator.start(interposer.progress(), interposer.lines()); failed != MPI_SUCCESS)
-        return failed;
+      if (const int failed = communicator.start(); failed != MPI_SUCCESS) return failed;
     communicator.abandon(code);
   }
   return communicator.tell(code);
 }
 
-int settle(Interposer& interposer, Communicator& communicator, const Prepared& prepared, Outcome& outcome) {
-  if (prepared.alone) return give_up(interposer, communicator, prepared.code);
+int settle(Communicator& communicator, const Prepared& prepared, Outcome& outcome) {
+  if (prepared.alone) return give_up(communicator, prepared.code);
   if (prepared.code != MPI_SUCCESS) return communicator.tell(prepared.code);
   if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
   if ((outcome == Outcome::tutti || prepared.agrees) && !communicator.started()) {
-    if (const int code = communicator.start(interposer.progress(), interposer.lines()); code != MPI_SUCCESS)
-      return code;
+    if (const int code = communicator.start(); code != MPI_SUCCESS) return code;
     if (!communicator.started()) outcome = communicator.outcome();
   }
   if (!prepared.agrees || !communicator.started()) return MPI_SUCCESS;
@@ -27,16 +25,16 @@ int settle(Interposer& interposer, Communicator& communicator, const Prepared& p
   const int mine = served(outcome) ? 0 : static_cast<int>(outcome);
   int most = 0;
   const tuttiResult_t result = tuttiAllReduce(&mine, &most, 1, tuttiInt32, tuttiMax, communicator.comm(), nullptr);
-  if (result != tuttiSuccess) return communicator.tell(communicator.code_of(result, interposer.error_class()));
+  if (result != tuttiSuccess) return communicator.tell(communicator.code_of(result));
   if (most != 0) outcome = static_cast<Outcome>(most);
   return MPI_SUCCESS;
 }
 
-int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
+int run_blocking(Communicator& communicator, Call& call) {
   if (communicator.outcome() == Outcome::one_rank) {
     call.run_alone();
   } else if (const tuttiResult_t result = call.run(communicator.comm(), nullptr); result != tuttiSuccess) {
-    return communicator.tell(communicator.code_of(result, interposer.error_class()));
+    return communicator.tell(communicator.code_of(result));
   }
   const int code = call.finish();
   return code == MPI_SUCCESS ? code : communicator.tell(code);
@@ -51,7 +49,7 @@ int start_call(Interposer& interposer, Communicator& communicator, std::unique_p
   }
   const tuttiResult_t result = interposer.pending().start(std::move(pending), request);
   if (result == tuttiSuccess) return MPI_SUCCESS;
-  return communicator.tell(communicator.code_of(result, interposer.error_class()));
+  return communicator.tell(communicator.code_of(result));
 }
 
 }  // namespace tutti::mpi
