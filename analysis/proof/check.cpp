@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
+#include <utility>
 
 #include "analysis/proof/check_machine.h"
 #include "analysis/proof/check_operands.h"
@@ -29,9 +29,7 @@ Result<void> alike(std::span<const Plan> plans) {
 /// Runs the calls. If all is right, passes the machine to `look`.
 template <class Look>
 Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool multiplied, Look&& look) {
-  std::deque<proof::Terms> terms;
-  std::deque<std::vector<std::vector<proof::Terms::Id>>> outputs;
-  std::vector<proof::Program> programs;
+  std::vector<proof::Stage> stages;
   for (const CheckedCall& call : calls) {
     const Schedule& schedule = *call.schedule;
     const int ranks = calls[0].schedule->ranks();
@@ -40,15 +38,10 @@ Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool 
     for (Rank rank = 0; rank < ranks; ++rank)
       TUTTI_TRY(proof::check_operands(schedule, call.plans[static_cast<std::size_t>(rank)], rank));
     TUTTI_TRY(alike(call.plans));
-
-    outputs.push_back(TUTTI_TRY(proof::outcome(schedule, terms.emplace_back(schedule))));
-    programs.push_back({.schedule = &schedule,
-                        .plans = call.plans,
-                        .in_place = &call.in_place,
-                        .terms = &terms.back(),
-                        .outputs = &outputs.back()});
+    proof::Stage& stage = stages.emplace_back(call, how);
+    stage.outputs = TUTTI_TRY(proof::outcome(schedule, stage.terms));
   }
-  proof::Machine machine(programs, how, multiplied);
+  proof::Machine machine(std::move(stages), how, multiplied);
   TUTTI_TRY(machine.run());
   look(machine);
   return {};

@@ -10,7 +10,7 @@ namespace {
 /// How an average keeps what the pass has read, and what it makes.
 Result<void> halvings_right(const Channel& l, const Action& a, std::span<const Terms::Id> operands, Terms::Id result) {
   if (a.verb != Verb::reduce || !l.stage->may_average()) return {};
-  const Terms& terms = *l.stage->program.terms;
+  const Terms& terms = l.stage->terms;
   const auto sources = l.plan().sources(a);
   for (std::size_t i = 0; i < sources.size(); ++i)
     if (const int inputs = terms.inputs(operands[i]); sources[i].halvings != halvings_of(inputs))
@@ -26,7 +26,7 @@ Result<void> halvings_right(const Channel& l, const Action& a, std::span<const T
 Result<Terms::Id> as_operand(const Channel& l, const Action& a, const Place& p, Terms::Id term) {
   if (term == Terms::undefined) return l.wrong(describe(p, false) + ": read, but nothing was written");
   if (!l.stage->adds()) return term;
-  const Terms& terms = *l.stage->program.terms;
+  const Terms& terms = l.stage->terms;
   if (p.contribution) {
     if (!terms.is_raw(term)) return l.wrong(describe(p, false) + ": marked as a contribution, holds another value");
     return terms.scaled(term);
@@ -67,7 +67,7 @@ Result<bool> Machine::step(Channel& l, const Action& a) {
 
 Result<bool> Machine::pass(Channel& l, const Action& a) {
   if (!offers_.may_change(l, a, messages_, clocks_)) return false;
-  Terms& terms = *l.stage->program.terms;
+  Terms& terms = l.stage->terms;
   operands_.clear();
   for (const Place& p : l.plan().sources(a)) operands_.push_back(TUTTI_TRY(read(l, a, p)));
   Terms::Id result = terms.reduced(operands_);
@@ -85,7 +85,7 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
 Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
   if (p.where == Where::peer_payload) {
     if (!entries_.has_opened(l, p.peer)) return l.wrong(describe(p, false) + ": not waited for");
-    return l.stage->program.terms->contribution(p.peer, static_cast<int>(p.block));
+    return l.stage->terms.contribution(p.peer, static_cast<int>(p.block));
   }
   Slots::Item* const item = p.where == Where::slot ? TUTTI_TRY(messages_.item(l, a, p, false)) : nullptr;
   if (Cell* const offered = item != nullptr ? item->offered : nullptr; offered != nullptr) {

@@ -9,12 +9,14 @@
 namespace tutti::proof {
 
 /// Only slots have several tiles and channels.
-Stage::Stage(const Program& program_in, const CheckCase& how)
-    : program(program_in),
-      access(program_in.plans[0].access),
+Stage::Stage(const CheckedCall& checked, const CheckCase& how)
+    : call(&checked),
+      terms(*checked.schedule),
+      access(checked.plans[0].access),
+      items_max(checked.plans[0].items_max),
       tiles(access == Access::slots ? std::max(how.tiles, 1) : 1),
       channels(std::clamp(how.channels, 1, tiles)),
-      memory(*program_in.schedule, tiles, *program_in.in_place) {}
+      memory(*checked.schedule, tiles, checked.in_place) {}
 
 Cell& Channel::cell(const Place& p) const {
   const int block = static_cast<int>(p.block);

@@ -14,23 +14,18 @@
 
 namespace tutti::proof {
 
-/// The input of one call's execution; all of it outlives the machine.
-struct Program {
-  const Schedule* schedule = nullptr;
-  std::span<const Plan> plans;  ///< by rank
-  const std::vector<bool>* in_place = nullptr;
-  Terms* terms = nullptr;
-  const std::vector<std::vector<Terms::Id>>* outputs = nullptr;  ///< expected, by rank and block
-};
-
-/// A program, and the buffers that its calls use.
+/// One call: what is executed, and the buffers that it uses.
 struct Stage {
-  Stage(const Program& program_in, const CheckCase& how);
-  bool adds() const { return reduces(program.schedule->collective()); }
-  bool may_average() const { return averages(program.schedule->collective()); }
+  Stage(const CheckedCall& checked, const CheckCase& how);
+  Collective collective() const { return call->schedule->collective(); }
+  bool adds() const { return reduces(collective()); }
+  bool may_average() const { return averages(collective()); }
 
-  Program program;
+  const CheckedCall* call;  ///< outlives the machine
+  Terms terms;
+  std::vector<std::vector<Terms::Id>> outputs = {};  ///< expected, by rank and block
   Access access;
+  int items_max;
   int tiles;
   int channels;  ///< per rank, with tiles
   Memory memory;
@@ -50,7 +45,7 @@ struct Channel {
   bool done = false;     ///< all calls are finished
   bool leaving = false;  ///< all tiles are done, but perhaps not all offered blocks read
 
-  const Plan& plan() const { return stage->program.plans[static_cast<std::size_t>(rank)]; }
+  const Plan& plan() const { return stage->call->plans[static_cast<std::size_t>(rank)]; }
   /// The cell of a block in a buffer; slots and call descriptors have their own.
   Cell& cell(const Place& p) const;
   /// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales the block.

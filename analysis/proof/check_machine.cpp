@@ -5,26 +5,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "analysis/proof/check_operands.h"
 
 namespace tutti::proof {
 namespace {
 
-std::vector<Stage> stages_of(std::span<const Program> programs, const CheckCase& how) {
-  std::vector<Stage> stages;
-  for (const Program& program : programs) stages.emplace_back(program, how);
-  return stages;
-}
-
-int channels_of(std::span<const Stage> stages) {
-  return std::ranges::max_element(stages, {}, &Stage::channels)->channels;
-}
-
-int items_max_of(std::span<const Program> programs) {
-  int items_max = 0;
-  for (const Program& program : programs) items_max = std::max(items_max, program.plans[0].items_max);
-  return items_max;
+int most(std::span<const Stage> stages, int Stage::*number) {
+  return (*std::ranges::max_element(stages, {}, number)).*number;
 }
 
 bool has_slots(const Stage& stage) {
@@ -40,14 +29,14 @@ Error stuck(const Channel& l) {
 
 }  // namespace
 
-Machine::Machine(std::span<const Program> programs, const CheckCase& how, bool multiplied)
-    : ranks_(programs[0].schedule->ranks()),
-      calls_(std::max(how.calls, 1) * static_cast<int>(programs.size())),
-      stages_(stages_of(programs, how)),
+Machine::Machine(std::vector<Stage> stages, const CheckCase& how, bool multiplied)
+    : ranks_(stages[0].call->schedule->ranks()),
+      calls_(std::max(how.calls, 1) * static_cast<int>(stages.size())),
+      stages_(std::move(stages)),
       clocks_(ranks_),
-      channels_(ranks_, channels_of(stages_), clocks_),
+      channels_(ranks_, most(stages_, &Stage::channels), clocks_),
       messages_(ranks_, how.slots, std::ranges::any_of(stages_, has_slots) ? channels_.per_rank() : 0,
-                items_max_of(programs)),
+                most(stages_, &Stage::items_max)),
       entries_(ranks_, channels_.per_rank(), calls_),
       offers_(how.slots == 0 ? std::vector<int>{} : how.hosts, multiplied, channels_, ranks_),
       running_(static_cast<std::size_t>(ranks_)) {
@@ -87,7 +76,7 @@ void Machine::begin_call(Rank rank, int call) {
     written.push_back({static_cast<std::uint32_t>(rank), clocks_.at(l.now)[rank]});
     entries_.begin(l, clocks_);
   }
-  s.memory.fill(rank, *s.program.terms, written);
+  s.memory.fill(rank, s.terms, written);
   if (s.access != Access::slots) {
     entries_.publish(channels_.at(rank, 0), clocks_);
     for (Rank peer = 0; peer < ranks_; ++peer) channels_.wake(peer, 0);
@@ -134,8 +123,8 @@ Result<void> Machine::end_call(Rank rank, int call) {
 }
 
 Result<void> Machine::take_outputs(Rank rank, Stage& s) {
-  Terms& terms = *s.program.terms;
-  const std::vector<Terms::Id>& wanted = (*s.program.outputs)[static_cast<std::size_t>(rank)];
+  Terms& terms = s.terms;
+  const std::vector<Terms::Id>& wanted = s.outputs[static_cast<std::size_t>(rank)];
   for (int tile = 0; tile < s.tiles; ++tile) {
     Channel& l = channels_.at(rank, tile % s.channels);
     for (int block = 0; block < static_cast<int>(wanted.size()); ++block) {
@@ -149,7 +138,7 @@ Result<void> Machine::take_outputs(Rank rank, Stage& s) {
         return l.wrong(fmt::format("output block {} ends as {}, the schedule makes {}{}", block, terms.text(cell.term),
                                    must_finish ? "finished " : "", terms.text(want)));
     }
-    if (s.program.schedule->collective() == Collective::barrier) TUTTI_TRY(entries_.all_known(l, clocks_));
+    if (s.collective() == Collective::barrier) TUTTI_TRY(entries_.all_known(l, clocks_));
   }
   return {};
 }

@@ -24,9 +24,9 @@ using Waits = std::vector<char>;
 /// share nothing within a call, so there is one clock entry per rank and channel.
 class Machine {
  public:
-  /// Runs all programs in turn, `how.calls` times; they are of the same ranks. `multiplied`: a rank's contribution is
+  /// Runs all calls in turn, `how.calls` times; they are of the same ranks. `multiplied`: a rank's contribution is
   /// not in its input as it enters a sum.
-  Machine(std::span<const Program> programs, const CheckCase& how, bool multiplied);
+  Machine(std::vector<Stage> stages, const CheckCase& how, bool multiplied);
 
   Result<void> run();
 

@@ -40,7 +40,7 @@ Result<void> Offers::offer(const Channel& l, const Action& a, Messages& messages
 /// Reading a contribution scales it, which changes nothing where sums are not pre-multiplied.
 bool Offers::offers_what_it_stores(const Channel& l, const Slots::Item& item) const {
   if (item.offered_term == item.cell.term) return true;
-  Terms& terms = *l.stage->program.terms;
+  Terms& terms = l.stage->terms;
   return l.stage->adds() && !multiplied_ && terms.is_raw(item.offered_term) &&
          terms.scaled(item.offered_term) == item.cell.term;
 }

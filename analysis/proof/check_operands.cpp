@@ -153,19 +153,10 @@ std::string describe(const Place& place, bool written) {
 }
 
 std::string_view verb_name(Verb verb) {
-  switch (verb) {
-    case Verb::copy: return "copy";
-    case Verb::reduce: return "reduce";
-    case Verb::acquire: return "acquire";
-    case Verb::commit: return "commit";
-    case Verb::peek: return "peek";
-    case Verb::release: return "release";
-    case Verb::settle: return "settle";
-    case Verb::signal: return "signal";
-    case Verb::wait: return "wait";
-    case Verb::wait_descriptor: return "wait_descriptor";
-  }
-  return "no verb";
+  static constexpr std::string_view names[] = {"copy",    "reduce", "acquire", "commit", "peek",
+                                               "release", "settle", "signal",  "wait",   "wait_descriptor"};
+  const auto number = static_cast<std::size_t>(verb);
+  return number < std::size(names) ? names[number] : "no verb";
 }
 
 }  // namespace tutti::proof

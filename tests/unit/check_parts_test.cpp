@@ -31,8 +31,8 @@ class CheckParts : public ::testing::Test {
     plans.back().outlasts = {false, true, false, false};
     plans.push_back(
         PlanWriter(schedule, 1, Access::slots, 1).peek(0, 1).copy(slot(0, 0), {output(0)}).release(0).plan());
-    stage.emplace(Program{.schedule = &schedule, .plans = plans, .in_place = &in_place, .terms = &terms},
-                  CheckCase{.channels = 1, .tiles = 1});
+    call.plans = plans;
+    stage.emplace(call, CheckCase{.channels = 1, .tiles = 1});
     for (Channel& l : channels.all()) l.stage = &*stage;
   }
   Channel& at(Rank rank) { return channels.at(rank, 0); }
@@ -44,8 +44,7 @@ class CheckParts : public ::testing::Test {
 
   Schedule schedule{{.collective = Collective::all_gather, .ranks = 2}, 1};
   std::vector<Plan> plans;
-  std::vector<bool> in_place;
-  Terms terms{schedule};
+  CheckedCall call{.schedule = &schedule};
   std::optional<Stage> stage;
   Clocks clocks{2};
   Channels channels{2, 1, clocks};
@@ -143,7 +142,7 @@ TEST_F(CheckParts, OfferedBlocksMayChangeOnceTheirMessageIsReleased) {
 TEST_F(CheckParts, OffersAreOfTheBlockThatIsSentAndInsideAHost) {
   Messages messages(2, 2, 1, 1);
   EXPECT_TRUE(*messages.acquire(at(0), action(0, 0), clocks));
-  messages.of(at(0)).item(messages.of(at(0)).link(0, 1), 0, 0).cell.term = terms.raw(0, 0);
+  messages.of(at(0)).item(messages.of(at(0)).link(0, 1), 0, 0).cell.term = stage->terms.raw(0, 0);
   EXPECT_FALSE(Offers({0, 0}, false, channels, 2).offer(at(0), action(0, 1), messages)) << "another block is offered";
   Offers apart({0, 1}, false, channels, 2);
   EXPECT_TRUE(apart.offer(at(0), action(0, 1), messages));
