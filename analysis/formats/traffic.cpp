@@ -36,7 +36,6 @@ class Graph {
     int maker = -1;
     std::vector<int> readers = {};
   };
-  using Key = std::pair<Buffer, int>;
 
   int add(TrafficNode node) {
     std::ranges::sort(node.after);
@@ -56,7 +55,7 @@ class Graph {
   TrafficSize size_;
   Rank rank_;
   std::vector<TrafficNode> nodes_;
-  std::map<Key, Block> blocks_;
+  std::map<std::pair<Buffer, int>, Block> blocks_;
 };
 
 void Graph::step(const Messages& sent, const Messages& received, int step, const std::vector<const Job*>& jobs) {

@@ -162,17 +162,10 @@ void Drawing::measure_container(Part& container, double width) {
 }
 
 std::string Drawing::label(const Device& device) const {
-  switch (device.kind) {
-    case DeviceKind::package: return "CPU package " + std::to_string(std::max(device.index, 0));
-    case DeviceKind::numa:
-      return shortened(fmt::format("{} {}", device.name, device.cpus.empty() ? "" : "· CPUs " + device.cpus), 46);
-    case DeviceKind::bridge: return "switch " + shortened(device.name, 14);
-    case DeviceKind::host_bridge:
-    case DeviceKind::gpu:
-    case DeviceKind::nvswitch:
-    case DeviceKind::nic:
-    case DeviceKind::function: break;
-  }
+  if (device.kind == DeviceKind::package) return "CPU package " + std::to_string(std::max(device.index, 0));
+  if (device.kind == DeviceKind::numa)
+    return shortened(fmt::format("{} {}", device.name, device.cpus.empty() ? "" : "· CPUs " + device.cpus), 46);
+  if (device.kind == DeviceKind::bridge) return "switch " + shortened(device.name, 14);
   return shortened(device.name, 22);
 }
 

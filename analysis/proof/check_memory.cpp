@@ -26,13 +26,10 @@ Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_
     const bool both = input.count > 0 && output.count > 0;
     if (both && static_cast<std::size_t>(rank) < in_place.size() && in_place[static_cast<std::size_t>(rank)]) {
       const auto own_group = static_cast<std::size_t>(rank) * schedule.parts();
-      switch (facts_of(schedule.collective()).in_place) {
-        case InPlace::same: output.first = input.first; break;
-        case InPlace::input_in_output: input.first = output.first + own_group; break;
-        case InPlace::output_in_input: output.first = input.first + own_group; break;
-        case InPlace::by_copy:
-        case InPlace::never: break;
-      }
+      const InPlace how = facts_of(schedule.collective()).in_place;
+      if (how == InPlace::same) output.first = input.first;
+      if (how == InPlace::input_in_output) input.first = output.first + own_group;
+      if (how == InPlace::output_in_input) output.first = input.first + own_group;
     }
     ranks_.push_back(buffers);
   }

@@ -10,18 +10,12 @@
 namespace tutti {
 
 std::string_view name(Code code) {
-  switch (code) {
-    case Code::success: return "success";
-    case Code::cuda: return "CUDA error";
-    case Code::system: return "system error";
-    case Code::internal: return "internal error";
-    case Code::invalid_argument: return "invalid argument";
-    case Code::invalid_usage: return "invalid usage";
-    case Code::remote: return "remote error";
-    case Code::in_progress: return "in progress";
-    case Code::timeout: return "timeout";
-  }
-  return "unknown error";
+  static constexpr std::string_view names[] = {"success",        "CUDA error",       "system error",
+                                               "internal error", "invalid argument", "invalid usage",
+                                               "remote error",   "in progress",      "timeout"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Code::last) + 1);
+  const auto number = static_cast<std::size_t>(code);
+  return number < std::size(names) ? names[number] : "unknown error";
 }
 
 Code received_code(std::uint32_t number) {

@@ -113,15 +113,9 @@ bool is_link_local(const sockaddr* address) {
 }  // namespace
 
 std::string_view text(InterfaceKind kind) {
-  switch (kind) {
-    case InterfaceKind::device: return "device";
-    case InterfaceKind::tunnel: return "tunnel";
-    case InterfaceKind::pair: return "veth pair";
-    case InterfaceKind::bridge: return "bridge without a device";
-    case InterfaceKind::dummy: return "dummy";
-    case InterfaceKind::loopback: return "loopback";
-  }
-  return "";
+  static constexpr std::string_view names[] = {"device", "tunnel",  "veth pair", "bridge without a device",
+                                               "dummy",  "loopback"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 InterfaceKind kind_of(const LinkFacts& link, const std::vector<LinkFacts>& links) {

@@ -15,6 +15,7 @@
 #include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 #include "base/blocked_signal.h"
 #include "base/descriptors.h"
@@ -25,15 +26,9 @@
 namespace tutti {
 namespace {
 
-struct TopicName {
-  std::string_view name;
-  LogTopic topic;
-};
-constexpr std::array topic_names{
-    TopicName{"INIT", LogTopic::init}, TopicName{"TOPO", LogTopic::topo},   TopicName{"NET", LogTopic::net},
-    TopicName{"COLL", LogTopic::coll}, TopicName{"TUNE", LogTopic::tune},   TopicName{"ENV", LogTopic::env},
-    TopicName{"ALL", LogTopic::all},   TopicName{"ALLOC", LogTopic::alloc},
-};
+constexpr std::pair<std::string_view, LogTopic> topic_names[] = {
+    {"INIT", LogTopic::init}, {"TOPO", LogTopic::topo}, {"NET", LogTopic::net}, {"COLL", LogTopic::coll},
+    {"TUNE", LogTopic::tune}, {"ENV", LogTopic::env},   {"ALL", LogTopic::all}, {"ALLOC", LogTopic::alloc}};
 constexpr unsigned default_topics = static_cast<unsigned>(LogTopic::init) | static_cast<unsigned>(LogTopic::env);
 
 std::string_view level_name(LogLevel level) {
@@ -254,12 +249,12 @@ Result<unsigned> log_topics(std::string_view text) {
   while (!text.empty()) {
     const auto name = text.substr(0, text.find(','));
     text.remove_prefix(std::min(name.size() + 1, text.size()));
-    const auto at =
-        std::ranges::find_if(topic_names, [name](const TopicName& one) { return same_ignoring_case(one.name, name); });
-    if (at == topic_names.end())
+    const auto* const at =
+        std::ranges::find_if(topic_names, [name](const auto& one) { return same_ignoring_case(one.first, name); });
+    if (at == std::end(topic_names))
       return invalid_argument(
           fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is not one of INIT, TOPO, NET, COLL, TUNE, ENV, ALLOC, ALL", name));
-    topics |= static_cast<unsigned>(at->topic);
+    topics |= static_cast<unsigned>(at->second);
   }
   return inverted ? ~topics : topics;
 }
