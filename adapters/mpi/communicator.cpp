@@ -26,8 +26,7 @@ std::optional<int> leader_within(MPI_Group world, MPI_Group group) {
 }
 
 /// `get` is PMPI_Comm_group or PMPI_Comm_remote_group.
-template <class Get>
-std::optional<int> leader(MPI_Comm comm, MPI_Group world, Get&& get) {
+std::optional<int> leader(MPI_Comm comm, MPI_Group world, int (*get)(MPI_Comm, MPI_Group*)) {
   MPI_Group group = MPI_GROUP_NULL;
   if (get(comm, &group) != MPI_SUCCESS) return std::nullopt;
   const auto found = leader_within(world, group);

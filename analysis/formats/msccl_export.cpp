@@ -191,8 +191,7 @@ void Program::write_step(Channel& channel, std::string_view type, Ref src, Ref d
   const int after = wait == nullptr ? -1 : static_cast<int>(wait - ops_.data());
   channel.text += fmt::format(
       "      <step s=\"{}\" type=\"{}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" cnt=\"{}\" "
-      "depid=\"{}\" "
-      "deps=\"{}\" hasdep=\"{}\"/>\n",
+      "depid=\"{}\" deps=\"{}\" hasdep=\"{}\"/>\n",
       channel.steps++, type, name(src), src.block, name(dst), dst.block, type == "nop" ? 0 : 1,
       after < 0 ? -1 : wait->channel, after < 0 ? -1 : last_step_[index(after)], waited_for ? 1 : 0);
 }

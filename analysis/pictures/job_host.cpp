@@ -184,14 +184,11 @@ class HostPart {
     if (!part.nics.empty()) {
       part.nic_corner = {inset, at.y - (part.cells.empty() ? 0 : 3)};
       at.y += nic_row + (part.cells.empty() ? 4 : 1);
-      right = std::max(right, nics_width(part.nics));
+      const double said = text_width(part.nics.size() == 1 ? part.nics[0] : "99 NICs", 9.5);
+      right = std::max(right, 12.0 * static_cast<double>(part.nics.size()) + 6 + said);
     }
     part.box.width = right + 2 * inset;
     part.box.height = std::max(at.y, top + 10);
-  }
-
-  static double nics_width(const std::vector<std::string>& nics) {
-    return 12.0 * static_cast<double>(nics.size()) + 6 + text_width(nics.size() == 1 ? nics[0] : "99 NICs", 9.5);
   }
 
   const Job& job_;

@@ -55,22 +55,20 @@ class Ring {
     });
   }
 
-  bool bend_blocked(int from, int to, Point bend) const {
-    const Point a = middle(from), b = middle(to);
-    Point before = a;
-    for (int i = 1; i <= 16; ++i) {
-      const double t = i / 16.0, u = 1 - t;
-      const Point here{u * u * a.x + 2 * u * t * bend.x + t * t * b.x, u * u * a.y + 2 * u * t * bend.y + t * t * b.y};
-      if (blocked(from, to, before, here)) return true;
-      before = here;
-    }
-    return false;
-  }
-
   bool way_blocked(int from, int to, const std::vector<Point>& way) const {
     for (std::size_t at = 1; at < way.size(); ++at)
       if (blocked(from, to, way[at - 1], way[at])) return true;
     return false;
+  }
+
+  bool bend_blocked(int from, int to, Point bend) const {
+    const Point a = middle(from), b = middle(to);
+    std::vector<Point> way{a};
+    for (int i = 1; i <= 16; ++i) {
+      const double t = i / 16.0, u = 1 - t;
+      way.push_back({u * u * a.x + 2 * u * t * bend.x + t * t * b.x, u * u * a.y + 2 * u * t * bend.y + t * t * b.y});
+    }
+    return way_blocked(from, to, way);
   }
 
   /// To a rank of another row: along the room below the upper one, or left of all ranks. Empty: others are in the way.

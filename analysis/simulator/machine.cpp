@@ -26,7 +26,6 @@ struct Words {
     const auto found = values.find(name);
     return found == values.end() ? otherwise : found->second;
   }
-  bool has(const std::string& name) const { return values.contains(name); }
 };
 
 struct Name {
@@ -179,7 +178,7 @@ Result<Machine> build(const Words& words) {
     machine.torus = std::make_shared<Torus>(words.sizes, link);
   } else {
     auto levels = TUTTI_TRY(levels_of(words));
-    if (words.has("in_switch")) machine.in_switch = levels.front().bytes_per_ns / words.get("in_switch", 1);
+    if (words.values.contains("in_switch")) machine.in_switch = levels.front().bytes_per_ns / words.get("in_switch", 1);
     machine.tree = std::make_shared<Tree>(std::move(levels));
   }
   machine.text = text_of(machine, words);

@@ -102,7 +102,8 @@ class InSwitchMessages : public MessageSource {
       const auto [level, up] = where;
       const double bytes = bytes_ / how_.chunks * share * how_.wire_bytes;
       const Rank first = level == 0 ? 0 : tree_.switch_above(level - 1, 0);
-      for (int child = 0; child < children(level); ++child) {
+      const int children = tree_.cuts()[index(level)].groups;
+      for (int child = 0; child < children; ++child) {
         const Rank below = first + child, above = tree_.switch_above(level, child);
         messages.push_back({.from = up ? below : above, .to = up ? above : below, .step = step, .bytes = bytes});
       }
@@ -115,8 +116,6 @@ class InSwitchMessages : public MessageSource {
     bool up;
     double share;
   };
-
-  int children(int level) const { return tree_.cuts()[index(level)].groups; }
 
   const Tree& tree_;
   InSwitch how_;
