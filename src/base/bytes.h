@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tutti {
@@ -36,6 +37,22 @@ class ByteWriter {
   Bytes bytes_;
 };
 
+/// Numbers, raw bytes, and texts with their lengths, one after another.
+template <class... Parts>
+Bytes serialized(const Parts&... parts) {
+  ByteWriter writer;
+  const auto add = [&]<class Part>(const Part& part) {
+    if constexpr (std::integral<Part>)
+      writer.number(part);
+    else if constexpr (std::convertible_to<Part, std::string_view>)
+      writer.text(part);
+    else
+      writer.raw(part);
+  };
+  (add(parts), ...);
+  return std::move(writer).take();
+}
+
 /// Reads a frame. Past the end, reads return zeros and empty spans, and `ok` stays false: check it once, after the last
 /// read and before any of the values is used.
 class ByteReader {
@@ -48,6 +65,10 @@ class ByteReader {
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < from.size(); ++i) bits |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
     return static_cast<T>(bits);
+  }
+  template <std::integral... T>
+  void numbers(T&... values) {
+    ((values = number<T>()), ...);
   }
   std::span<const std::byte> raw(std::size_t bytes) {
     if (bytes > left_.size()) {

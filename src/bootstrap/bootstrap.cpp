@@ -166,9 +166,7 @@ Result<void> Bootstrap::State::listen_to_root() {
 
 /// Keeps the connection to the parent until the root has answered: closing it would look like a lost rank.
 void Bootstrap::State::report_unreachable(const std::string& why) {
-  ByteWriter words;
-  words.text(std::string_view(why).substr(0, bootstrap::text_bytes_max));
-  root.queue(frame(FrameKind::unreachable, words.bytes()));
+  root.queue(frame(FrameKind::unreachable, serialized(std::string_view(why).substr(0, bootstrap::text_bytes_max))));
   (void)root.flush();
   adopted = true;
 }

@@ -15,6 +15,10 @@ Error malformed(const char* what) {
   return Error{.code = Code::remote, .what = std::string("malformed ") + what + " message"};
 }
 
+std::string_view cut(std::string_view text, std::size_t bytes_max) {
+  return text.substr(0, bytes_max);
+}
+
 /// A peer's text ends up in logs and terminals. A name is one line; a failure may have several.
 std::string name_from(ByteReader& reader, std::size_t bytes_max) {
   return printable(reader.text(bytes_max), bytes_max);
@@ -30,27 +34,14 @@ std::string words_from(ByteReader& reader) {
 }  // namespace
 
 Bytes write_join(const Bootstrap::Who& who) {
-  ByteWriter writer;
-  writer.number(static_cast<std::int32_t>(who.rank));
-  writer.number(static_cast<std::int32_t>(who.ranks));
-  writer.number(static_cast<std::int32_t>(who.version));
-  writer.number(who.source);
-  writer.number(who.settings);
-  writer.number(who.limit_ms);
-  writer.text(std::string_view(who.settings_text).substr(0, settings_text_bytes_max));
-  writer.text(std::string_view(who.process).substr(0, process_text_bytes_max));
-  return std::move(writer).take();
+  return serialized(who.rank, who.ranks, who.version, who.source, who.settings, who.limit_ms,
+                    cut(who.settings_text, settings_text_bytes_max), cut(who.process, process_text_bytes_max));
 }
 
 Result<Bootstrap::Who> read_join(const Bytes& body) {
   ByteReader reader(body);
   Bootstrap::Who who;
-  who.rank = reader.number<std::int32_t>();
-  who.ranks = reader.number<std::int32_t>();
-  who.version = reader.number<std::int32_t>();
-  who.source = reader.number<std::uint64_t>();
-  who.settings = reader.number<std::uint64_t>();
-  who.limit_ms = reader.number<std::int64_t>();
+  reader.numbers(who.rank, who.ranks, who.version, who.source, who.settings, who.limit_ms);
   who.settings_text = name_from(reader, settings_text_bytes_max);
   who.process = name_from(reader, process_text_bytes_max);
   if (!reader.done() || who.limit_ms < 0 || who.limit_ms > limit_ms_max) return malformed("join");
@@ -58,13 +49,8 @@ Result<Bootstrap::Who> read_join(const Bytes& body) {
 }
 
 Bytes write_welcome(const Welcome& welcome) {
-  ByteWriter writer;
-  writer.number(static_cast<std::uint32_t>(welcome.listen));
-  writer.number(static_cast<std::int32_t>(welcome.parent));
-  writer.number(welcome.at.port);
-  writer.text(std::string_view(welcome.at.host).substr(0, address_bytes_max));
-  writer.text(std::string_view(welcome.process).substr(0, process_text_bytes_max));
-  return std::move(writer).take();
+  return serialized(std::uint32_t{welcome.listen}, welcome.parent, welcome.at.port,
+                    cut(welcome.at.host, address_bytes_max), cut(welcome.process, process_text_bytes_max));
 }
 
 Result<Welcome> read_welcome(const Bytes& body) {
@@ -72,8 +58,7 @@ Result<Welcome> read_welcome(const Bytes& body) {
   Welcome welcome;
   const auto listen = reader.number<std::uint32_t>();
   welcome.listen = listen == 1;
-  welcome.parent = reader.number<std::int32_t>();
-  welcome.at.port = reader.number<std::uint16_t>();
+  reader.numbers(welcome.parent, welcome.at.port);
   welcome.at.host = reader.text(address_bytes_max);
   welcome.process = name_from(reader, process_text_bytes_max);
   if (!reader.done() || listen > 1 || welcome.parent < -1 || !is_printable(welcome.at.host))
@@ -82,10 +67,7 @@ Result<Welcome> read_welcome(const Bytes& body) {
 }
 
 Bytes write_listens(const SocketAddress& at) {
-  ByteWriter writer;
-  writer.number(at.port);
-  writer.text(std::string_view(at.host).substr(0, address_bytes_max));
-  return std::move(writer).take();
+  return serialized(at.port, cut(at.host, address_bytes_max));
 }
 
 Result<SocketAddress> read_listens(const Bytes& body) {
@@ -98,18 +80,13 @@ Result<SocketAddress> read_listens(const Bytes& body) {
 }
 
 Bytes write_contribution(int rank, std::uint32_t round, const Blob& blob) {
-  ByteWriter writer;
-  writer.number(static_cast<std::int32_t>(rank));
-  writer.number(round);
-  writer.sized(blob);
-  return std::move(writer).take();
+  return serialized(rank, round, static_cast<std::uint32_t>(blob.size()), blob);
 }
 
 Result<Contribution> read_contribution(const Bytes& body, std::size_t blob_bytes_max) {
   ByteReader reader(body);
   Contribution contribution;
-  contribution.rank = reader.number<std::int32_t>();
-  contribution.round = reader.number<std::uint32_t>();
+  reader.numbers(contribution.rank, contribution.round);
   const auto blob = reader.sized(blob_bytes_max);
   if (!reader.done() || contribution.rank < 0) return malformed("contribution");
   contribution.blob.assign(blob.begin(), blob.end());
@@ -136,35 +113,25 @@ Result<std::vector<Blob>> read_gathered(const Bytes& body, std::uint32_t round, 
 }
 
 Bytes write_confirmation(const Confirmation& confirmation) {
-  ByteWriter writer;
-  writer.number(confirmation.round);
-  writer.number(confirmation.refused);
-  return std::move(writer).take();
+  return serialized(confirmation.round, confirmation.refused);
 }
 
 Result<Confirmation> read_confirmation(const Bytes& body) {
   ByteReader reader(body);
   Confirmation confirmation;
-  confirmation.round = reader.number<std::uint32_t>();
-  confirmation.refused = reader.number<std::uint64_t>();
+  reader.numbers(confirmation.round, confirmation.refused);
   if (!reader.done()) return malformed("confirmation");
   return confirmation;
 }
 
 Bytes write_gone(const Gone& gone) {
-  ByteWriter writer;
-  writer.number(static_cast<std::int32_t>(gone.rank));
-  writer.number(static_cast<std::int32_t>(gone.by));
-  writer.number(static_cast<std::uint32_t>(gone.left));
-  writer.text(std::string_view(gone.reason).substr(0, text_bytes_max));
-  return std::move(writer).take();
+  return serialized(gone.rank, gone.by, std::uint32_t{gone.left}, cut(gone.reason, text_bytes_max));
 }
 
 Result<Gone> read_gone(const Bytes& body) {
   ByteReader reader(body);
   Gone gone;
-  gone.rank = reader.number<std::int32_t>();
-  gone.by = reader.number<std::int32_t>();
+  reader.numbers(gone.rank, gone.by);
   gone.left = reader.number<std::uint32_t>() != 0;
   gone.reason = words_from(reader);
   if (!reader.done() || gone.rank < 0 || gone.by < 0) return malformed("gone");
@@ -181,20 +148,16 @@ Excused excused(const Bootstrap::Who& who, const Error& why) {
 }
 
 Bytes write_excuse(const Excused& excuse) {
-  ByteWriter writer;
-  writer.number(static_cast<std::int32_t>(excuse.rank));
-  writer.number(static_cast<std::int32_t>(excuse.ranks));
   Error why = excuse.why;
   if (why.what.size() > excuse_text_bytes_max) why.what.resize(excuse_text_bytes_max);
-  writer.sized(write_failure(why));
-  return std::move(writer).take();
+  const Bytes failure = write_failure(why);
+  return serialized(excuse.rank, excuse.ranks, static_cast<std::uint32_t>(failure.size()), failure);
 }
 
 Result<Excused> read_excuse(const Bytes& body) {
   ByteReader reader(body);
   Excused excuse;
-  excuse.rank = reader.number<std::int32_t>();
-  excuse.ranks = reader.number<std::int32_t>();
+  reader.numbers(excuse.rank, excuse.ranks);
   const auto why = reader.sized(join_bytes_max);
   if (!reader.done() || excuse.ranks < 1 || excuse.ranks > limits::ranks_max) return malformed("excuse");
   excuse.why = read_failure(Bytes(why.begin(), why.end()));
@@ -202,11 +165,7 @@ Result<Excused> read_excuse(const Bytes& body) {
 }
 
 Bytes write_failure(const Error& error) {
-  ByteWriter writer;
-  writer.number(static_cast<std::int32_t>(error.code));
-  writer.number(static_cast<std::int32_t>(error.peer));
-  writer.text(std::string_view(error.words()).substr(0, text_bytes_max));
-  return std::move(writer).take();
+  return serialized(static_cast<std::int32_t>(error.code), error.peer, cut(error.words(), text_bytes_max));
 }
 
 Error read_failure(const Bytes& body) {

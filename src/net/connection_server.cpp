@@ -128,9 +128,7 @@ ConnectionServer::Step ConnectionServer::step(Pending& one) {
     return Step::more;
   }
   if (!one.handshake.verify(one.secret, **bytes)) return Step::over;
-  ByteWriter welcome;
-  welcome.number(welcome_value);
-  one.wire.queue(std::move(welcome).take());
+  one.wire.queue(serialized(welcome_value));
   one.proven = true;
   return Step::more;
 }

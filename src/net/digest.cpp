@@ -38,11 +38,7 @@ Result<Digest> hmac_sha256(std::span<const std::byte> key, std::span<const std::
 
 Result<Digest> hmac_of(std::span<const std::byte> key, std::string_view use, std::span<const std::byte> bytes,
                        std::span<const std::byte> more) {
-  ByteWriter writer;
-  writer.text(use);
-  writer.raw(bytes);
-  writer.raw(more);
-  return hmac_sha256(key, writer.bytes());
+  return hmac_sha256(key, serialized(use, bytes, more));
 }
 
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) {

@@ -13,29 +13,18 @@ constexpr std::uint64_t greeting_magic = 0x3174'6565'7267'7474;  // "ttgreet1"
 }  // namespace
 
 Bytes write_greeting(const Greeting& greeting) {
-  ByteWriter writer;
-  writer.number(greeting_magic);
-  writer.number(greeting.communicator);
-  writer.number(greeting.from);
-  writer.number(greeting.to);
-  writer.number(static_cast<std::uint8_t>(greeting.purpose));
-  writer.number(greeting.channel);
-  writer.number(greeting.index);
-  writer.number(std::uint8_t{0});
-  writer.number(std::uint32_t{0});
-  return std::move(writer).take();
+  return serialized(greeting_magic, greeting.communicator, greeting.from, greeting.to,
+                    static_cast<std::uint8_t>(greeting.purpose), greeting.channel, greeting.index, std::uint8_t{0},
+                    std::uint32_t{0});
 }
 
 Result<Greeting> read_greeting(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   Greeting greeting;
   const auto magic = reader.number<std::uint64_t>();
-  greeting.communicator = reader.number<std::uint64_t>();
-  greeting.from = reader.number<std::int32_t>();
-  greeting.to = reader.number<std::int32_t>();
+  reader.numbers(greeting.communicator, greeting.from, greeting.to);
   const auto purpose = enumerator<Purpose>(reader.number<std::uint8_t>());
-  greeting.channel = reader.number<std::uint8_t>();
-  greeting.index = reader.number<std::uint8_t>();
+  reader.numbers(greeting.channel, greeting.index);
   const auto reserved = reader.number<std::uint8_t>() + reader.number<std::uint32_t>();
   if (!reader.done() || magic != greeting_magic || reserved != 0 || !purpose)
     return Error{.code = Code::remote, .what = "not a greeting"};

@@ -23,10 +23,9 @@ Error remote(const char* what) {
 }  // namespace
 
 bool may_be_hello(std::span<const std::byte> begun) {
-  ByteWriter magic;
-  magic.number(hello_magic);
-  return std::ranges::equal(begun.first(std::min(begun.size(), sizeof hello_magic)),
-                            std::span(magic.bytes()).first(std::min(begun.size(), sizeof hello_magic)));
+  const Bytes magic = serialized(hello_magic);
+  const std::size_t bytes = std::min(begun.size(), magic.size());
+  return std::ranges::equal(begun.first(bytes), std::span(magic).first(bytes));
 }
 
 Result<Tag> tag_of(const Secret& secret) {
@@ -47,14 +46,8 @@ Result<RankSide> RankSide::begin(int rank, const Secret& secret) {
   const auto tag = TUTTI_TRY(tag_of(secret));
   ShortNonce nonce;
   TUTTI_TRY(fill_random(nonce));
-  ByteWriter hello;
-  hello.number(hello_magic);
-  hello.number(protocol_version);
-  hello.number(static_cast<std::int32_t>(rank));
-  hello.raw(tag);
-  hello.raw(nonce);
   RankSide side;
-  side.hello_ = std::move(hello).take();
+  side.hello_ = serialized(hello_magic, protocol_version, rank, tag, nonce);
   return side;
 }
 
@@ -67,37 +60,24 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   const auto expected = TUTTI_TRY(hmac_of(secret, "root", hello_, signed_part));
   if (!equal_in_constant_time(expected, challenge.last(sizeof(Digest))))
     return Error{.code = Code::invalid_usage, .what = "the process at this address has another unique id or secret"};
-
-  ByteWriter proof;
-  proof.number(proof_magic);
-  proof.raw(TUTTI_TRY(hmac_of(secret, "rank", hello_, challenge)));
-  return std::move(proof).take();
+  return serialized(proof_magic, TUTTI_TRY(hmac_of(secret, "rank", hello_, challenge)));
 }
 
 Bytes RankSide::refusal() {
-  ByteWriter proof;
-  proof.number(proof_magic);
-  proof.raw(Digest{});
-  return std::move(proof).take();
+  return serialized(proof_magic, Digest{});
 }
 
 Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byte> hello) {
   ByteReader reader(hello);
   const auto magic = reader.number<std::uint64_t>();
-  version_ = reader.number<std::uint32_t>();
-  rank_ = reader.number<std::int32_t>();
+  reader.numbers(version_, rank_);
   if (hello.size() != hello_bytes || magic != hello_magic) return remote("not a greeting");
   hello_.assign(hello.begin(), hello.end());
 
   Nonce nonce;
   TUTTI_TRY(fill_random(nonce));
-  ByteWriter writer;
-  writer.number(challenge_magic);
-  writer.number(protocol_version);
-  writer.number(std::uint32_t{0});
-  writer.raw(nonce);
-  writer.raw(TUTTI_TRY(hmac_of(secret, "root", hello_, writer.bytes())));
-  challenge_ = std::move(writer).take();
+  const Bytes so_far = serialized(challenge_magic, protocol_version, std::uint32_t{0}, nonce);
+  challenge_ = serialized(so_far, TUTTI_TRY(hmac_of(secret, "root", hello_, so_far)));
   return challenge_;
 }
 

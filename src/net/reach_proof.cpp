@@ -37,15 +37,9 @@ std::string list_of(const ReachHost& host) {
 Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address) {
   std::array<std::byte, nonce_bytes> nonce;
   TUTTI_TRY(fill_random(nonce));
-  ByteWriter writer;
-  writer.number(probe_magic);
-  writer.number(key.communicator);
-  writer.number(static_cast<std::int32_t>(to));
-  writer.number(static_cast<std::uint32_t>(from));
-  writer.number(static_cast<std::uint32_t>(address));
-  writer.raw(nonce);
-  writer.raw(TUTTI_TRY(hmac_of(key.secret, "probe", writer.bytes())));
-  return std::move(writer).take();
+  const Bytes told = serialized(probe_magic, key.communicator, to, static_cast<std::uint32_t>(from),
+                                static_cast<std::uint32_t>(address), nonce);
+  return serialized(told, TUTTI_TRY(hmac_of(key.secret, "probe", told)));
 }
 
 bool is_probe_answer(const Secret& secret, std::span<const std::byte> probe, std::span<const std::byte> answer) {
@@ -59,8 +53,7 @@ std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
   ByteReader reader(begun);
   if (reader.number<std::uint64_t>() != probe_magic) return std::nullopt;
   ReachProbe probe;
-  probe.communicator = reader.number<std::uint64_t>();
-  probe.rank = reader.number<std::int32_t>();
+  reader.numbers(probe.communicator, probe.rank);
   return reader.ok() ? std::optional(probe) : std::nullopt;
 }
 
@@ -69,10 +62,7 @@ Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> 
   auto mac = TUTTI_TRY(hmac_of(key.secret, "probe", probe.first(probe.size() - digest_bytes)));
   if (!equal_in_constant_time(mac, probe.last(digest_bytes)))
     return Error{.code = Code::remote, .what = "a probe made with a different secret"};
-  ByteWriter writer;
-  writer.number(answer_magic);
-  writer.raw(TUTTI_TRY(hmac_of(key.secret, "answer", probe)));
-  return std::move(writer).take();
+  return serialized(answer_magic, TUTTI_TRY(hmac_of(key.secret, "answer", probe)));
 }
 
 ReachMap::ReachMap(std::span<const ReachHost> hosts) {

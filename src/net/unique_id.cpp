@@ -89,12 +89,7 @@ std::string UniqueId::where() const {
 }
 
 EncodedId UniqueId::encode() const {
-  ByteWriter writer;
-  writer.number(magic);
-  writer.number(version);
-  writer.raw(secret);
-  writer.number(root.port);
-  Bytes bytes = std::move(writer).take();
+  Bytes bytes = serialized(magic, version, secret, root.port);
   constexpr std::size_t body_bytes = id_bytes - sizeof(std::uint32_t);
   const auto add = [&bytes](const std::string& host) {
     const Bytes address = write_address(host);
@@ -103,9 +98,8 @@ EncodedId UniqueId::encode() const {
   add(root.host);
   for (const auto& host : also) add(host);
   bytes.resize(body_bytes);
-  ByteWriter checksum;
-  checksum.number(crc32(bytes));
-  bytes.insert(bytes.end(), checksum.bytes().begin(), checksum.bytes().end());
+  const Bytes checksum = serialized(crc32(bytes));
+  bytes.insert(bytes.end(), checksum.begin(), checksum.end());
 
   EncodedId encoded;
   std::ranges::transform(bytes, encoded.begin(), [](std::byte byte) { return static_cast<char>(byte); });

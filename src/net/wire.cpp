@@ -19,11 +19,7 @@ Error closed() {
 }  // namespace
 
 std::shared_ptr<const Bytes> frame(FrameKind kind, const Bytes& body) {
-  ByteWriter writer;
-  writer.number(static_cast<std::uint64_t>(body.size()));
-  writer.number(static_cast<std::uint32_t>(kind));
-  writer.raw(body);
-  return std::make_shared<const Bytes>(std::move(writer).take());
+  return std::make_shared<const Bytes>(serialized(std::uint64_t{body.size()}, static_cast<std::uint32_t>(kind), body));
 }
 
 Result<bool> Wire::flush() {

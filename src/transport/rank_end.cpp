@@ -9,13 +9,8 @@
 namespace tutti {
 
 Bytes RankEnd::encode() const {
-  ByteWriter writer;
-  writer.number(code);
-  writer.number(static_cast<std::uint8_t>(ends_all));
-  writer.number(static_cast<std::int32_t>(culprit));
-  writer.number(completed);
-  writer.raw(std::as_bytes(std::span(words).first(std::min(words.size(), bytes_max - bytes_before_words))));
-  return std::move(writer).take();
+  return serialized(code, std::uint8_t{ends_all}, culprit, completed,
+                    std::as_bytes(std::span(words).first(std::min(words.size(), bytes_max - bytes_before_words))));
 }
 
 std::optional<RankEnd> RankEnd::decode(RankState state, const Bytes& bytes) {
@@ -24,8 +19,7 @@ std::optional<RankEnd> RankEnd::decode(RankState state, const Bytes& bytes) {
   RankEnd end{.state = state};
   end.code = reader.number<std::uint32_t>();
   end.ends_all = reader.number<std::uint8_t>() != 0;
-  end.culprit = reader.number<std::int32_t>();
-  end.completed = reader.number<std::uint64_t>();
+  reader.numbers(end.culprit, end.completed);
   end.words.assign(reinterpret_cast<const char*>(bytes.data()) + bytes_before_words, bytes.size() - bytes_before_words);
   return end;
 }

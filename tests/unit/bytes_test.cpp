@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 
 namespace tutti {
 namespace {
@@ -28,6 +29,18 @@ TEST(Bytes, ReadsBackWhatWasWritten) {
   EXPECT_FALSE(reader.done());
   EXPECT_TRUE(reader.sized(0).empty());
   EXPECT_TRUE(reader.done());
+}
+
+TEST(Bytes, SerializedPartsStandInTheirOrder) {
+  const std::string text = "hello";
+  const Bytes bytes = serialized(std::uint8_t{200}, -5, std::numeric_limits<std::uint64_t>::max() - 1, text);
+  EXPECT_EQ(serialized(bytes, std::uint32_t{0}), sample());
+  ByteReader reader(bytes);
+  std::uint8_t first = 0;
+  int second = 0;
+  reader.numbers(first, second);
+  EXPECT_EQ(first, 200);
+  EXPECT_EQ(second, -5);
 }
 
 TEST(Bytes, IsLittleEndian) {
