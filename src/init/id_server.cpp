@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "init/job_sockets.h"
 #include "net/digest.h"
+#include "transport/abstract_socket.h"
 
 namespace tutti {
 namespace {
@@ -98,7 +98,7 @@ void IdServer::let_in() {
       return;
     }
     pause_.worked();
-    if (!same_user(fd)) continue;
+    if (!is_this_user(other_end(fd))) continue;
     if (connections_.size() >= connections_max) connections_.pop_front();  // it has had its time, and may call again
     connections_.push_back({.fd = std::move(fd), .deadline_ns = now + question_limit_ns});
     if (!serve(connections_.back())) connections_.pop_back();

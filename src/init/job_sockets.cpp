@@ -2,47 +2,21 @@
 
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 
 #include <fmt/format.h>
 
-#include "base/descriptors.h"
 #include "base/file.h"
+#include "transport/abstract_socket.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* table_path = "/proc/net/unix";
 constexpr unsigned listens = 0x10000;  // __SO_ACCEPTCON, in the column of flags
-
-struct Address {
-  sockaddr_un bytes{};
-  socklen_t length = 0;
-
-  /// Abstract: the name begins with a zero byte. Requires a name that fits.
-  explicit Address(const std::string& name) {
-    bytes.sun_family = AF_UNIX;
-    std::memcpy(bytes.sun_path + 1, name.data(), name.size());
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
-};
-
-UniqueSocket packet_socket() {
-  return UniqueSocket(above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
-}
-
-std::optional<ucred> other_end(const UniqueSocket& fd) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
-  return peer;
-}
 
 /// The name in one line of the table, if it listens: "Num: RefCount Protocol Flags Type St Inode @name".
 std::optional<std::string_view> listener_in(std::string_view line) {
@@ -56,11 +30,6 @@ std::optional<std::string_view> listener_in(std::string_view line) {
 
 }  // namespace
 
-bool same_user(const UniqueSocket& fd) {
-  const auto peer = other_end(fd);
-  return peer && peer->uid == ::geteuid();
-}
-
 Result<UniqueSocket> listen_for_job(const std::string& job) {
   const auto failed = [] {
     return Error{.code = Code::system,
@@ -69,9 +38,9 @@ Result<UniqueSocket> listen_for_job(const std::string& job) {
   };
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return failed();
-  const Address address(fmt::format("{}-{:016x}", job, random));
+  const AbstractAddress address(fmt::format("{}-{:016x}", job, random));
   UniqueSocket listener = packet_socket();
-  if (!listener || ::bind(listener.get(), address.get(), address.length) != 0 || ::listen(listener.get(), 1024) != 0)
+  if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 || ::listen(listener.get(), 1024) != 0)
     return failed();
   return listener;
 }
@@ -106,11 +75,11 @@ Result<JobCall> call_job(const std::string& name) {
   if (!call.fd)
     return Error{
         .code = Code::system, .what = "open the socket to ask rank 0 for the communicator's id", .sys_errno = errno};
-  const Address address(name);
-  if (::connect(call.fd.get(), address.get(), address.length) != 0) return call;
+  const AbstractAddress address(name);
+  if (::connect(call.fd.get(), address.get(), address.bytes()) != 0) return call;
   const auto peer = other_end(call.fd);
   if (!peer) return call;
-  call.outcome = peer->uid == ::geteuid() ? JobCall::Outcome::connected : JobCall::Outcome::other_user;
+  call.outcome = is_this_user(peer) ? JobCall::Outcome::connected : JobCall::Outcome::other_user;
   call.pid = peer->pid;
   return call;
 }

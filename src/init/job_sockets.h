@@ -37,7 +37,4 @@ struct JobCall {
 /// Does not block. Errors: system (no socket).
 Result<JobCall> call_job(const std::string& name);
 
-/// Whether the other end belongs to the user of this process.
-bool same_user(const UniqueSocket& fd);
-
 }  // namespace tutti

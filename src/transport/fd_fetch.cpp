@@ -12,6 +12,7 @@
 
 #include "base/descriptors.h"
 #include "base/uncancelled.h"
+#include "transport/abstract_socket.h"
 #include "transport/fd_server.h"
 #include "transport/fd_wire.h"
 #include "transport/rights.h"
@@ -75,18 +76,20 @@ UniqueFd pidfd_of(int socket, int pid) {
 
 /// A connected socket whose other end belongs to this user. Empty: the server's queue is full, try later.
 Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
-  UniqueSocket fd(above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
+  UniqueSocket fd = packet_socket();
   if (!fd) return failed("open a unix socket");
-  const FdAddress address(name);
+  const AbstractAddress address(name);
   if (::connect(fd.get(), address.get(), address.bytes()) != 0) {
     if (errno == EAGAIN || errno == EINTR) return UniqueSocket();
     return gone(name, errno);
   }
   // Checked before the key is shown: the owner may have died and another process taken its name.
-  if (!is_same_user(fd.get(), &owner.pid))
+  const auto end = other_end(fd);
+  if (!is_this_user(end))
     return Error{.code = Code::remote,
                  .what = fmt::format("\"{}\" belongs to another user. {}", name, remedy_of_refusal()),
                  .sys_errno = EPERM};
+  owner.pid = end->pid;
   owner.pidfd = pidfd_of(fd.get(), owner.pid);  // a later answer proves that the pidfd is of the right process
   return fd;
 }
@@ -145,7 +148,7 @@ struct Answer {
 };
 
 Result<Answer> ask(const std::string& name, const FdRequest& request, const Patience& patience) {
-  if (name.empty() || name.size() > FdAddress::name_max)
+  if (name.empty() || name.size() > AbstractAddress::name_max)
     return Error{.code = Code::remote, .what = "the name of a peer's socket is invalid"};
   const Uncancelled whole;
 
@@ -180,7 +183,7 @@ Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, Se
 }
 
 bool is_served(const std::string& name) {
-  if (name.empty() || name.size() > FdAddress::name_max) return true;
+  if (name.empty() || name.size() > AbstractAddress::name_max) return true;
   const Uncancelled whole;
   SeenProcess owner;
   const auto connected = access(name, owner);

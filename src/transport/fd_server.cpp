@@ -11,6 +11,7 @@
 
 #include "base/descriptors.h"
 #include "base/random.h"
+#include "transport/abstract_socket.h"
 #include "transport/fd_wire.h"
 
 namespace tutti {
@@ -56,9 +57,8 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   std::string name = "tutti-";
   for (const std::byte b : random) name += fmt::format("{:02x}", static_cast<unsigned>(b));
 
-  UniqueSocket listener(
-      above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
-  const FdAddress address(name);
+  UniqueSocket listener = packet_socket();
+  const AbstractAddress address(name);
   if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 ||
       ::listen(listener.get(), backlog) != 0)
     return Error{.code = Code::system, .what = "open a unix socket", .sys_errno = errno};
@@ -120,7 +120,7 @@ void FdServer::accept_all(std::int64_t now_ns) {
       if (errno != EAGAIN) deaf_until_ns_ = now_ns + deaf_ns;
       return;
     }
-    if (!is_same_user(fd.get())) {
+    if (!is_this_user(other_end(fd))) {
       send_reply(fd.get(), {.status = FdStatus::refused});
       continue;
     }

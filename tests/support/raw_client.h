@@ -13,20 +13,21 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "transport/abstract_socket.h"
 #include "transport/fd_wire.h"
 
 namespace tutti::testing {
 
 inline UniqueFd raw_connect(const std::string& name) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const FdAddress address(name);
+  const AbstractAddress address(name);
   if (::connect(fd.get(), address.get(), address.bytes()) != 0) fd.reset();
   return fd;
 }
 
 inline UniqueFd raw_listen(const std::string& name) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const FdAddress address(name);
+  const AbstractAddress address(name);
   EXPECT_EQ(::bind(fd.get(), address.get(), address.bytes()), 0);
   EXPECT_EQ(::listen(fd.get(), 8), 0);
   return fd;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "transport/abstract_socket.h"
+
 namespace tutti {
 namespace {
 
@@ -21,7 +23,7 @@ TEST(JobSockets, AreFoundByAll) {
   const JobCall call = *call_job(names->front());
   EXPECT_EQ(call.outcome, JobCall::Outcome::connected);
   EXPECT_EQ(call.pid, ::getpid());
-  EXPECT_TRUE(same_user(call.fd));
+  EXPECT_TRUE(is_this_user(other_end(call.fd)));
   *listener = UniqueSocket();
   EXPECT_TRUE(listeners_for_job(job)->empty());
   EXPECT_EQ(call_job(names->front())->outcome, JobCall::Outcome::no_answer);
