@@ -62,6 +62,10 @@ struct Error {
 inline Error invalid_argument(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
+/// What the user does is wrong, or does not fit what other ranks do.
+inline Error invalid_usage(std::string what) {
+  return {.code = Code::invalid_usage, .what = std::move(what)};
+}
 
 /// An error on the heap, made and deleted out of line: the code of success, which is everywhere, stays small.
 struct DeleteError {

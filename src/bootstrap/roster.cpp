@@ -16,9 +16,6 @@ constexpr std::int64_t ms = 1'000'000;
 constexpr std::size_t claims_max = 64;
 constexpr int named_max = 16;  // at most this many missing ranks are named; longer lists are not read
 
-Error misuse(std::string what) {
-  return Error{.code = Code::invalid_usage, .what = std::move(what)};
-}
 Error remote(std::string what, int peer) {
   return Error{.code = Code::remote, .what = std::move(what), .peer = peer};
 }
@@ -97,29 +94,29 @@ std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b
 Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
   const Bootstrap::Who& first = *entries_[index(first_rank_)].who;
   if (who.ranks != first.ranks)
-    return misuse(fmt::format("rank {} ({}) was told of {} ranks, rank {} ({}) of {}", who.rank, who.process, who.ranks,
-                              first.rank, first.process, first.ranks));
+    return invalid_usage(fmt::format("rank {} ({}) was told of {} ranks, rank {} ({}) of {}", who.rank, who.process,
+                                     who.ranks, first.rank, first.process, first.ranks));
   if (who.rank >= ranks() || who.rank < 0)
-    return misuse(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
+    return invalid_usage(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
   if (who.version != first.version)
-    return misuse(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
-                              dotted(who.version), first.rank, first.process, dotted(first.version)));
+    return invalid_usage(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
+                                     dotted(who.version), first.rank, first.process, dotted(first.version)));
   if (who.source != first.source)
-    return misuse(
+    return invalid_usage(
         fmt::format("rank {} ({}) has another build of tutti {} than rank {} ({}): their code differs "
                     "({:016x}, {:016x}). All ranks must use builds of the same source",
                     who.rank, who.process, dotted(who.version), first.rank, first.process, who.source, first.source));
   if (const auto& taken = entries_[index(who.rank)].who)
-    return misuse(fmt::format("rank {} is claimed by two processes: {} and {}{}{}", who.rank, taken->process,
-                              who.process, advice_.empty() ? "" : "; ", advice_));
-  if (who.settings != first.settings) return misuse(settings_difference(who, first));
+    return invalid_usage(fmt::format("rank {} is claimed by two processes: {} and {}{}{}", who.rank, taken->process,
+                                     who.process, advice_.empty() ? "" : "; ", advice_));
+  if (who.settings != first.settings) return invalid_usage(settings_difference(who, first));
   return {};
 }
 
 Result<void> Roster::admit(const Bootstrap::Who& who, std::int64_t now_ns) {
   if (entries_.empty()) {
     if (who.ranks < 1 || who.ranks > limits::ranks_max || who.rank < 0 || who.rank >= who.ranks)
-      return misuse(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
+      return invalid_usage(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
     entries_.resize(index(who.ranks));
     first_rank_ = who.rank;
     waiting_since_ns_ = now_ns;

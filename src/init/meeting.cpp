@@ -31,8 +31,7 @@ Result<std::string> secret_text(const Process& process) {
     return std::move(error).during("read TUTTI_COMM_SECRET_FILE");
   }
   while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();  // editors end files with a newline
-  if (text->empty())
-    return invalid_argument(fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path));
+  if (text->empty()) return invalid_argument(fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path));
   return text;
 }
 
@@ -63,8 +62,7 @@ Result<std::vector<std::string>> resolve(const Process& process, const std::stri
   }
   if (status == 0) ::freeaddrinfo(found);
   if (!numbers.empty()) return numbers;
-  return Error{.code = Code::invalid_argument,
-               .what = fmt::format("the host \"{}\" of rank 0 is unknown here: {}", host, ::gai_strerror(status))};
+  return invalid_argument(fmt::format("the host \"{}\" of rank 0 is unknown here: {}", host, ::gai_strerror(status)));
 }
 
 /// Rank 0 does not know its own host by that name. Others may, and it needs the port alone to tell them.
@@ -159,11 +157,8 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
     }
   }
   if (address) return by("address and secret", meet_at_address(process, launch, nth, secret));
-  if (!secret.empty())
-    return Error{.code = Code::invalid_usage,
-                 .what = "TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port"};
-  if (launch.ranks == 0)
-    return Error{.code = Code::invalid_usage, .what = "only PMIx knows the number of ranks: " + why};
+  if (!secret.empty()) return invalid_usage("TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port");
+  if (launch.ranks == 0) return invalid_usage("only PMIx knows the number of ranks: " + why);
   auto id = meet_on_host(process, launch, nth, host_deadline_ns(process, launch, deadline_ns));
   if (!id && !why.empty()) return std::move(id).error().during(why);
   return by("a socket of this host", std::move(id));

@@ -47,9 +47,7 @@ Result<UniqueId> open_root(Process& process, bool across_hosts, const std::strin
 
 Result<void> close_root(Process& process, const UniqueId& id) {
   const auto root = process.pending_closes.root_of(id.secret);
-  if (!root)
-    return Error{.code = Code::invalid_argument,
-                 .what = "this id was not made by this process, or all its ranks have met already"};
+  if (!root) return invalid_argument("this id was not made by this process, or all its ranks have met already");
   process.service.remove(root.get());
   return {};
 }

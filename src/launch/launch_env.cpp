@@ -54,9 +54,7 @@ class Variables {
     auto r = TUTTI_TRY(number(rank));
     auto n = TUTTI_TRY(number(ranks));
     if (!r && !n) return std::optional<LaunchInfo>();
-    if (!r || !n)
-      return Error{.code = Code::invalid_usage,
-                   .what = fmt::format("{} is set, but {} is not", r ? rank : ranks, r ? ranks : rank)};
+    if (!r || !n) return invalid_usage(fmt::format("{} is set, but {} is not", r ? rank : ranks, r ? ranks : rank));
     if (*n < 1) return invalid_argument(fmt::format("{}={}: a job has at least one rank", ranks, *n));
     if (*r < 0 || *r >= *n)
       return invalid_argument(
@@ -122,9 +120,8 @@ Found torchrun(const Variables& variables) {
   TUTTI_TRY(variables.local(**launch, "LOCAL_RANK", "LOCAL_WORLD_SIZE"));
   const bool host = variables.has("MASTER_ADDR");
   if (host != variables.has("MASTER_PORT"))
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("{} is set, but {} is not", host ? "MASTER_ADDR" : "MASTER_PORT",
-                                     host ? "MASTER_PORT" : "MASTER_ADDR")};
+    return invalid_usage(fmt::format("{} is set, but {} is not", host ? "MASTER_ADDR" : "MASTER_PORT",
+                                     host ? "MASTER_PORT" : "MASTER_ADDR"));
   for (const char* job : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"})
     if (const auto value = variables.text(job)) (*launch)->job += *value + "/";
   return launch;
@@ -306,10 +303,9 @@ Result<LaunchInfo> read_launch(const Environment& environment) {
     return *std::move(believed);
   }
   if (half) return *std::move(half);
-  return Error{.code = Code::invalid_usage,
-               .what =
-                   "no rank in the environment: set TUTTI_RANK and TUTTI_NRANKS (and TUTTI_COMM_ID=host:port), or "
-                   "start under torchrun, mpirun, mpiexec or srun"};
+  return invalid_usage(
+      "no rank in the environment: set TUTTI_RANK and TUTTI_NRANKS (and TUTTI_COMM_ID=host:port), or "
+      "start under torchrun, mpirun, mpiexec or srun");
 }
 
 }  // namespace tutti

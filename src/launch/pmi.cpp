@@ -77,10 +77,9 @@ class Pmi2 final : public KeyValueSpace {
     const auto full = TUTTI_TRY(ask("fullinit", who, deadline_ns));
     greeted_ = true;
     if (full.value("rank") != std::to_string(launch.rank) || full.value("size") != std::to_string(launch.ranks))
-      return Error{.code = Code::invalid_usage,
-                   .what = fmt::format("Slurm says rank {} of {}, the environment rank {} of {}",
+      return invalid_usage(fmt::format("Slurm says rank {} of {}, the environment rank {} of {}",
                                        printable(full.value("rank"), 40), printable(full.value("size"), 40),
-                                       launch.rank, launch.ranks)};
+                                       launch.rank, launch.ranks));
     return {};
   }
 

@@ -72,11 +72,8 @@ Result<void> PmiWords::expect(std::string_view command) const {
 
 Result<PmiWire> PmiWire::open(System& system, int fd) {
   if (::fcntl(fd, F_GETFD) < 0)
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("PMI_FD={} is not open in this process: was it closed on the way here?", fd)};
-  if (mpi_is_running())
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("PMI_FD={} is in use by this process's MPI library", fd)};
+    return invalid_usage(fmt::format("PMI_FD={} is not open in this process: was it closed on the way here?", fd));
+  if (mpi_is_running()) return invalid_usage(fmt::format("PMI_FD={} is in use by this process's MPI library", fd));
   return PmiWire(system, fd);
 }
 

@@ -119,13 +119,11 @@ class Pmix final : public KeyValueSpace {
     if (status != pmix::success) return library_.failed("PMIx_Init", status);
     greeted_ = true;
     if (self_.rank != static_cast<std::uint32_t>(launch.rank))
-      return Error{.code = Code::invalid_usage,
-                   .what = fmt::format("PMIx says rank {}, the environment rank {}", self_.rank, launch.rank)};
+      return invalid_usage(fmt::format("PMIx says rank {}, the environment rank {}", self_.rank, launch.rank));
     auto size = TUTTI_TRY(ask(pmix::any_rank, "pmix.job.size", deadline_ns));
     const std::int64_t ranks = size->number();
     if (ranks <= launch.rank || ranks > INT32_MAX || (launch.ranks > 0 && ranks != launch.ranks))
-      return Error{.code = Code::invalid_usage,
-                   .what = fmt::format("PMIx says {} ranks, the environment {}", ranks, launch.ranks)};
+      return invalid_usage(fmt::format("PMIx says {} ranks, the environment {}", ranks, launch.ranks));
     ranks_ = static_cast<int>(ranks);
     return {};
   }

@@ -59,7 +59,7 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   const auto signed_part = challenge.first(challenge_bytes - sizeof(Digest));
   const auto expected = TUTTI_TRY(hmac_of(secret, "root", hello_, signed_part));
   if (!equal_in_constant_time(expected, challenge.last(sizeof(Digest))))
-    return Error{.code = Code::invalid_usage, .what = "the process at this address has another unique id or secret"};
+    return invalid_usage("the process at this address has another unique id or secret");
   return serialized(proof_magic, TUTTI_TRY(hmac_of(secret, "rank", hello_, challenge)));
 }
 

@@ -72,7 +72,7 @@ std::string read_address(ByteReader& reader, std::uint8_t kind) {
 }
 
 Error not_an_id(const std::string& why) {
-  return Error{.code = Code::invalid_argument, .what = "unique id: " + why};
+  return invalid_argument("unique id: " + why);
 }
 
 }  // namespace
@@ -147,9 +147,8 @@ Result<Secret> fresh_secret() {
 
 Result<Secret> secret_from_text(std::string_view text) {
   if (text.size() < secret_text_bytes_min)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("the secret has {} characters, at least {} are needed", text.size(),
-                                     secret_text_bytes_min)};
+    return invalid_argument(
+        fmt::format("the secret has {} characters, at least {} are needed", text.size(), secret_text_bytes_min));
   auto digest = TUTTI_TRY(sha256(std::as_bytes(std::span(text))));
   const Secret secret(digest);
   wipe(digest);

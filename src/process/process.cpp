@@ -153,8 +153,7 @@ Result<Process*> Process::get() {
   const Made& made = made_once();
   if (made.failure) return *made.failure;
   if (made.forked())
-    return Error{.code = Code::invalid_usage,
-                 .what = "tutti was initialised before this process was forked; a forked child must not call it"};
+    return invalid_usage("tutti was initialised before this process was forked; a forked child must not call it");
   return made.process;
 }
 

@@ -147,8 +147,7 @@ Result<void> SegmentTable::free(std::byte* at) {
   const auto known = segments_.find(reinterpret_cast<std::uintptr_t>(at));
   if (known != segments_.end() && known->second.adopters == 0) freed = segments_.extract(known);
   if (freed.empty())
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{} is not the start of memory from tuttiMemAlloc", fmt::ptr(at))};
+    return invalid_argument(fmt::format("{} is not the start of memory from tuttiMemAlloc", fmt::ptr(at)));
   retired_.fetch_add(1, std::memory_order_release);
   return {};
 }
@@ -167,9 +166,8 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
       (reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size() + page_bytes - 1) / page_bytes * page_bytes;
   const std::span pages(reinterpret_cast<std::byte*>(begin), end - begin);
   const auto refuse = [&](const char* why) {
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{} bytes at {} cannot become memory that peers map: {}", memory.size(),
-                                     fmt::ptr(memory.data()), why)};
+    return invalid_argument(fmt::format("{} bytes at {} cannot become memory that peers map: {}", memory.size(),
+                                        fmt::ptr(memory.data()), why));
   };
   const std::lock_guard one_at_a_time(adopting_);
   {
@@ -240,8 +238,7 @@ Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
   const auto offered = offered_.find(name);
   const bool is_offered = offered != offered_.end();
   if (!is_offered && (owned == nullptr || !owned->fd))
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation)};
+    return invalid_argument(fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation));
   UniqueFd fd(above_stdio(
       [&] { return ::fcntl(is_offered ? offered->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0); }));
   if (!fd) return failed("hand out a segment", errno);

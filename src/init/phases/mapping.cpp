@@ -121,8 +121,7 @@ Result<void> connect_to(Facts& facts, Rank rank) {
   Peer& peer = facts.members.peers[rank];
   peer = peer_of(facts, info);
   if (const std::size_t bytes = RankArea::bytes(shape); info.area_bytes != bytes)
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("its shared area has {} bytes, expected were {}", info.area_bytes, bytes)};
+    return invalid_usage(fmt::format("its shared area has {} bytes, expected were {}", info.area_bytes, bytes));
   if (!facts.same_host(rank)) {
     peer.mirror = std::make_shared<MirroredHeader>(shape);
     peer.area = peer.mirror->area();

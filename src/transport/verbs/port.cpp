@@ -217,8 +217,7 @@ std::int64_t rate_of(std::uint8_t width, std::uint8_t speed) {
 /// the filter asks for), system.
 Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, const PortFilter& filter) {
   const auto unusable = [](std::string why) { return Error{.code = Code::system, .what = std::move(why)}; };
-  if (!admits(filter.names, device->name, number))
-    return Error{.code = Code::invalid_usage, .what = "excluded by TUTTI_IB_HCA"};
+  if (!admits(filter.names, device->name, number)) return invalid_usage("excluded by TUTTI_IB_HCA");
   PortAttributes attributes{};
   if (device->library->ibv_query_port(device->context, static_cast<std::uint8_t>(number), &attributes) != 0)
     return unusable("cannot be queried");
@@ -236,8 +235,7 @@ Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, co
   }
   const auto gid = choose_gid(device.get(), number, attributes, filter.gid_index);
   if (!gid && attributes.link_layer != LinkLayer::infiniband && filter.gid_index >= 0)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)};
+    return invalid_argument(fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index));
   if (!gid && attributes.link_layer != LinkLayer::infiniband)
     return unusable("has no GID: its network interface has no address");
   if (gid) {
