@@ -66,6 +66,14 @@ inline Error invalid_argument(std::string what) {
 inline Error invalid_usage(std::string what) {
   return {.code = Code::invalid_usage, .what = std::move(what)};
 }
+/// Another process did it, or did not.
+inline Error remote_error(std::string what, int peer = -1) {
+  return {.code = Code::remote, .what = std::move(what), .peer = peer};
+}
+/// The system refused: `why` is an errno, or 0.
+inline Error system_error(std::string what, int why = 0) {
+  return {.code = Code::system, .what = std::move(what), .sys_errno = why};
+}
 
 /// An error on the heap, made and deleted out of line: the code of success, which is everywhere, stays small.
 struct DeleteError {

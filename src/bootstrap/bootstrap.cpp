@@ -152,12 +152,12 @@ Result<void> Bootstrap::State::listen_to_root() {
   auto next = root.take_frame(bootstrap::notice_bytes_max);
   if (!next || (!sent && !*next)) {
     const Error& why = next ? sent.error() : next.error();
-    return Error{.code = Code::remote, .what = root_lost + why.text()};
+    return remote_error(root_lost + why.text());
   }
   if (!*next) return {};
   if ((*next)->kind == FrameKind::failure) return bootstrap::read_failure((*next)->body);
   if ((*next)->kind != FrameKind::welcome || !adopted)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
+    return remote_error("the root of the start sent a frame of the wrong kind");
   place = {};
   call.reset();
   join_below(std::exchange(root, Wire(system, Socket())));
@@ -185,7 +185,7 @@ Result<void> Bootstrap::State::look() {
   if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
   if (!*next) return {};
   if ((*next)->kind == FrameKind::gathered)
-    return Error{.code = Code::remote, .what = "the root of the start sent an answer before it was asked"};
+    return remote_error("the root of the start sent an answer before it was asked");
   return obey(**next);
 }
 
@@ -209,8 +209,7 @@ Result<void> Bootstrap::State::listen() {
 Result<void> Bootstrap::State::obey(const Frame& frame) {
   if (frame.kind == FrameKind::failure) return bootstrap::read_failure(frame.body);
   if (frame.kind == FrameKind::bye) return lost("it left");
-  if (frame.kind != FrameKind::gathered)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
+  if (frame.kind != FrameKind::gathered) return remote_error("the root of the start sent a frame of the wrong kind");
   TUTTI_TRY(round.take_answer(frame.body, who.ranks, limits.blob_bytes_max));
   if (branch) {
     branch->stop_accepting();
@@ -230,10 +229,9 @@ void Bootstrap::State::confirm() {
 }
 
 Error Bootstrap::State::lost(const std::string& reason) const {
-  if (place.parent < 0) return {.code = Code::remote, .what = root_lost + reason};
-  return {.code = Code::remote,
-          .what = fmt::format("rank {} ({}) was lost at the start: {}", place.parent, place.process, reason),
-          .peer = place.parent};
+  if (place.parent < 0) return remote_error(root_lost + reason);
+  return remote_error(fmt::format("rank {} ({}) was lost at the start: {}", place.parent, place.process, reason),
+                      place.parent);
 }
 
 Error Bootstrap::State::late() const {

@@ -16,10 +16,6 @@ constexpr std::int64_t ms = 1'000'000;
 constexpr std::size_t claims_max = 64;
 constexpr int named_max = 16;  // at most this many missing ranks are named; longer lists are not read
 
-Error remote(std::string what, int peer) {
-  return Error{.code = Code::remote, .what = std::move(what), .peer = peer};
-}
-
 std::string dotted(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
@@ -141,11 +137,11 @@ Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_
   assert(admitted(rank));
   Entry& entry = entries_[index(rank)];
   if (entry.blob || contribution.round != round_ || contribution.blob.size() > blob_bytes_max_)
-    return remote(fmt::format("{} sent its contribution out of turn at the start", words_for(rank)), rank);
+    return remote_error(fmt::format("{} sent its contribution out of turn at the start", words_for(rank)), rank);
   const auto gone = std::ranges::find_if(entries_, [](const Entry& other) { return !other.gone.empty(); });
   if (gone != entries_.end()) {
     const int lost = static_cast<int>(gone - entries_.begin());
-    return remote(fmt::format("{} is gone: {}", words_for(lost), gone->gone), lost);
+    return remote_error(fmt::format("{} is gone: {}", words_for(lost), gone->gone), lost);
   }
   if (contributed_ == 0 && round_ > 0) waiting_since_ns_ = now_ns;
   entry.blob = std::move(contribution.blob);
@@ -158,7 +154,7 @@ Result<void> Roster::leave(int rank, const std::string& reason, bool said_so) {
   assert(admitted(rank));
   entries_[index(rank)].gone = reason;
   if (!waiting() && said_so) return {};
-  return remote(fmt::format("{} was lost at the start: {}", words_for(rank), reason), rank);
+  return remote_error(fmt::format("{} was lost at the start: {}", words_for(rank), reason), rank);
 }
 
 /// The rank may have contributed: its parent, which would pass the contribution on, has not been heard itself.

@@ -32,9 +32,7 @@ std::optional<std::string_view> listener_in(std::string_view line) {
 
 Result<UniqueSocket> listen_for_job(const std::string& job) {
   const auto failed = [] {
-    return Error{.code = Code::system,
-                 .what = "open the socket on which rank 0 hands out the communicator's id",
-                 .sys_errno = errno};
+    return system_error("open the socket on which rank 0 hands out the communicator's id", errno);
   };
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return failed();
@@ -63,18 +61,16 @@ Result<std::vector<std::string>> listeners_for_job(const std::string& job) {
   auto table = read_file(table_path);
   if (!table && table.error().lacks_descriptor()) return std::move(table).error().during("look for rank 0");
   if (!table || table->empty())
-    return Error{.code = Code::system,
-                 .what = fmt::format("{} cannot be read, where ranks of one host find each other: set TUTTI_COMM_ID "
-                                     "and TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE)",
-                                     table_path)};
+    return system_error(
+        fmt::format("{} cannot be read, where ranks of one host find each other: set TUTTI_COMM_ID "
+                    "and TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE)",
+                    table_path));
   return listeners_in(*table, job);
 }
 
 Result<JobCall> call_job(const std::string& name) {
   JobCall call{.fd = packet_socket()};
-  if (!call.fd)
-    return Error{
-        .code = Code::system, .what = "open the socket to ask rank 0 for the communicator's id", .sys_errno = errno};
+  if (!call.fd) return system_error("open the socket to ask rank 0 for the communicator's id", errno);
   const AbstractAddress address(name);
   if (::connect(call.fd.get(), address.get(), address.bytes()) != 0) return call;
   const auto peer = other_end(call.fd);

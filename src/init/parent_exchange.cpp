@@ -92,8 +92,7 @@ Result<void> ParentExchange::read_heads() {
     std::memcpy(&head, block, sizeof head);
     const std::size_t most = head.state == State::failed ? first_bytes : BootstrapLimits{}.blob_bytes_max;
     if (!head.state.checked() || head.state == State::idle || head.bytes > most)
-      return Error{
-          .code = Code::remote, .what = "a rank's part in an exchange cannot be read", .peer = static_cast<Rank>(rank)};
+      return remote_error("a rank's part in an exchange cannot be read", static_cast<Rank>(rank));
     const std::size_t first = std::min<std::size_t>(head.bytes, first_bytes);
     blobs_[rank].assign(block + sizeof head, block + sizeof head + first);
     rest_bytes_ = std::max(rest_bytes_, head.bytes - first);

@@ -97,8 +97,7 @@ struct FirstInitResult {
 template <class T>
 Result<T> read_message(std::span<const std::byte> blob, const char* what) {
   if (blob.size() != sizeof(T))
-    return Error{.code = Code::remote,
-                 .what = fmt::format("{} of {} bytes where {} were expected", what, blob.size(), sizeof(T))};
+    return remote_error(fmt::format("{} of {} bytes where {} were expected", what, blob.size(), sizeof(T)));
   T value;
   std::memcpy(&value, blob.data(), sizeof value);
   return value;

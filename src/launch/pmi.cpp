@@ -27,16 +27,15 @@ class Pmi1 final : public KeyValueSpace {
     std::from_chars(most.data(), most.data() + most.size(), value_bytes_max_);
     auto space = TUTTI_TRY(ask("cmd=get_my_kvsname", "my_kvsname", deadline_ns));
     space_ = space.value("kvsname");
-    if (space_.empty()) return Error{.code = Code::remote, .what = "the launcher has no name for its key-value space"};
+    if (space_.empty()) return remote_error("the launcher has no name for its key-value space");
     return {};
   }
 
   const char* name() const override { return "PMI-1"; }
   Result<void> put(const std::string& key, const std::string& value, std::int64_t deadline_ns) override {
     if (value.size() >= value_bytes_max_)
-      return Error{.code = Code::remote,
-                   .what = fmt::format("the launcher keeps values of less than {} bytes, {} are needed",
-                                       value_bytes_max_, value.size())};
+      return remote_error(fmt::format("the launcher keeps values of less than {} bytes, {} are needed",
+                                      value_bytes_max_, value.size()));
     TUTTI_TRY(ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result", deadline_ns));
     return {};
   }
@@ -71,8 +70,7 @@ class Pmi2 final : public KeyValueSpace {
   Result<void> greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
     const std::string init = "cmd=init pmi_version=2 pmi_subversion=0";
     const auto version = TUTTI_TRY(wire_.ask(PmiForm::line, init, "response_to_init", deadline_ns));
-    if (version.value("pmi_version") != "2")
-      return Error{.code = Code::remote, .what = "the launcher does not speak PMI-2"};
+    if (version.value("pmi_version") != "2") return remote_error("the launcher does not speak PMI-2");
     const std::string who = fmt::format("pmijobid={};pmirank={};threaded=FALSE;", launch.pmi_job, launch.rank);
     const auto full = TUTTI_TRY(ask("fullinit", who, deadline_ns));
     greeted_ = true;
@@ -95,8 +93,7 @@ class Pmi2 final : public KeyValueSpace {
   Result<std::string> get(int rank, const std::string& key, std::int64_t deadline_ns) override {
     auto got = TUTTI_TRY(ask("kvs-get", fmt::format("jobid=;srcid={};key={};", rank, key), deadline_ns));
     if (got.value("found") != "TRUE")
-      return Error{.code = Code::remote,
-                   .what = fmt::format("rank {} has put no {} into Slurm's key-value space", rank, key)};
+      return remote_error(fmt::format("rank {} has put no {} into Slurm's key-value space", rank, key));
     return std::string(got.value("value"));
   }
 

@@ -25,10 +25,6 @@ constexpr std::size_t frame_bytes_max = 65536;
 constexpr std::size_t length_digits = 6;
 constexpr std::int64_t goodbye_ns = 1'000'000'000;
 
-Error remote(std::string what) {
-  return {.code = Code::remote, .what = std::move(what)};
-}
-
 bool mpi_is_running() {
   using Ask = int(int*);
   auto* const initialized = reinterpret_cast<Ask*>(find_loaded("MPI_Initialized"));
@@ -48,7 +44,7 @@ Result<PmiWords> PmiWords::read(std::string_view text, char separator) {
     if (word.empty()) continue;
     const auto equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0 || words.words_.size() == words_max)
-      return remote(fmt::format("the launcher's answer \"{}\" cannot be understood", printable(text, 24)));
+      return remote_error(fmt::format("the launcher's answer \"{}\" cannot be understood", printable(text, 24)));
     words.words_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
   return words;
@@ -64,9 +60,10 @@ Result<void> PmiWords::expect(std::string_view command) const {
   for (const auto& [name, text] : words_)
     if (name != "value") said += fmt::format("{}{}={}", said.empty() ? "" : " ", name, text);
   if (value("cmd") != command)
-    return remote(fmt::format("the launcher answered \"{}\" where {} was expected", printable(said, 120), command));
+    return remote_error(
+        fmt::format("the launcher answered \"{}\" where {} was expected", printable(said, 120), command));
   if (const auto rc = value("rc"); !rc.empty() && rc != "0")
-    return remote(fmt::format("the launcher refused: \"{}\"", printable(said, 120)));
+    return remote_error(fmt::format("the launcher refused: \"{}\"", printable(said, 120)));
   return {};
 }
 
@@ -119,8 +116,7 @@ Result<void> PmiWire::send(std::string_view text, std::int64_t deadline_ns) {
       const BlockedSignal broken_pipe(SIGPIPE);
       sent = ::write(fd_, text.data(), text.size());
     }
-    if (sent < 0 && errno != EINTR && errno != EAGAIN)
-      return Error{.code = Code::system, .what = "send to the launcher", .sys_errno = errno};
+    if (sent < 0 && errno != EINTR && errno != EAGAIN) return system_error("send to the launcher", errno);
     if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
   }
   return {};
@@ -131,9 +127,8 @@ Result<void> PmiWire::receive_some(std::int64_t deadline_ns) {
   while (true) {
     TUTTI_TRY(wait(false, deadline_ns));
     const ssize_t got = ::read(fd_, buffer.data(), buffer.size());
-    if (got == 0) return remote("the launcher has closed its end");
-    if (got < 0 && errno != EINTR && errno != EAGAIN)
-      return Error{.code = Code::system, .what = "receive from the launcher", .sys_errno = errno};
+    if (got == 0) return remote_error("the launcher has closed its end");
+    if (got < 0 && errno != EINTR && errno != EAGAIN) return system_error("receive from the launcher", errno);
     if (got <= 0) continue;
     received_.append(buffer.data(), static_cast<std::size_t>(got));
     return {};
@@ -147,7 +142,7 @@ Result<std::string> PmiWire::line(std::int64_t deadline_ns) {
       received_.erase(0, end + 1);
       return line;
     }
-    if (received_.size() >= line_bytes_max) return remote("the launcher's answer has no end");
+    if (received_.size() >= line_bytes_max) return remote_error("the launcher's answer has no end");
     TUTTI_TRY(receive_some(deadline_ns));
   }
 }
@@ -160,8 +155,8 @@ Result<std::string> PmiWire::frame(std::int64_t deadline_ns) {
   std::size_t bytes = 0;
   const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
   if (failed != std::errc() || end != digits.data() + digits.size() || bytes > frame_bytes_max)
-    return remote(fmt::format("the launcher's answer begins with \"{}\", which is not a length",
-                              printable(received_, length_digits)));
+    return remote_error(fmt::format("the launcher's answer begins with \"{}\", which is not a length",
+                                    printable(received_, length_digits)));
   while (received_.size() < length_digits + bytes) TUTTI_TRY(receive_some(deadline_ns));
   std::string body = received_.substr(length_digits, bytes);
   received_.erase(0, length_digits + bytes);

@@ -29,8 +29,7 @@ struct Library {
 
   Error failed(const char* what, pmix::Status status) const {
     const char* const words = status_text == nullptr ? nullptr : status_text(status);
-    return {.code = Code::remote,
-            .what = fmt::format("{}: {} ({})", what, words == nullptr ? "?" : printable(words, 200), status)};
+    return remote_error(fmt::format("{}: {} ({})", what, words == nullptr ? "?" : printable(words, 200), status));
   }
 };
 
@@ -43,13 +42,12 @@ Result<Library> load() {
   if (!version || !file.load(library.init, "PMIx_Init") || !file.load(library.finalize, "PMIx_Finalize") ||
       !file.load(library.put, "PMIx_Put") || !file.load(library.commit, "PMIx_Commit") ||
       !file.load(library.fence, "PMIx_Fence_nb") || !file.load(library.get, "PMIx_Get_nb"))
-    return Error{.code = Code::system, .what = "libpmix lacks functions of the standard"};
+    return system_error("libpmix lacks functions of the standard");
   // "OpenPMIx 4.2.2 (…", "PMIx 3.1.5": the layout of values is known for versions 3 to 5.
   const std::string said = version();
   const auto digit = std::min(said.find_first_of("0123456789"), said.size());
   if (const int major = std::atoi(said.c_str() + digit); major < 3 || major > 5)
-    return Error{.code = Code::system,
-                 .what = fmt::format("libpmix is \"{}\": versions 3 to 5 are known", printable(said, 100))};
+    return system_error(fmt::format("libpmix is \"{}\": versions 3 to 5 are known", printable(said, 100)));
   return library;
 }
 

@@ -14,16 +14,12 @@ unsigned char* raw(std::byte* bytes) {
   return reinterpret_cast<unsigned char*>(bytes);
 }
 
-Error failed(const char* what) {
-  return Error{.code = Code::system, .what = what};
-}
-
 }  // namespace
 
 Result<Digest> sha256(std::span<const std::byte> bytes) {
   Digest digest{};
   if (::EVP_Digest(bytes.data(), bytes.size(), raw(digest.data()), nullptr, ::EVP_sha256(), nullptr) != 1)
-    return failed("SHA-256 is not available");
+    return system_error("SHA-256 is not available");
   return digest;
 }
 
@@ -32,7 +28,7 @@ Result<Digest> hmac_sha256(std::span<const std::byte> key, std::span<const std::
   if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
              reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), raw(digest.data()),
              nullptr) == nullptr)
-    return failed("HMAC-SHA256 is not available");
+    return system_error("HMAC-SHA256 is not available");
   return digest;
 }
 

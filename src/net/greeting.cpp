@@ -26,8 +26,7 @@ Result<Greeting> read_greeting(std::span<const std::byte> bytes) {
   const auto purpose = enumerator<Purpose>(reader.number<std::uint8_t>());
   reader.numbers(greeting.channel, greeting.index);
   const auto reserved = reader.number<std::uint8_t>() + reader.number<std::uint32_t>();
-  if (!reader.done() || magic != greeting_magic || reserved != 0 || !purpose)
-    return Error{.code = Code::remote, .what = "not a greeting"};
+  if (!reader.done() || magic != greeting_magic || reserved != 0 || !purpose) return remote_error("not a greeting");
   greeting.purpose = *purpose;
   return greeting;
 }

@@ -16,10 +16,6 @@ using Nonce = std::array<std::byte, 32>;
 using ShortNonce = std::array<std::byte, 24>;
 constexpr std::size_t tag_offset = 16;
 
-Error remote(const char* what) {
-  return Error{.code = Code::remote, .what = what};
-}
-
 }  // namespace
 
 bool may_be_hello(std::span<const std::byte> begun) {
@@ -55,7 +51,7 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   ByteReader reader(challenge);
   const auto magic = reader.number<std::uint64_t>();
   if (challenge.size() != challenge_bytes || magic != challenge_magic)
-    return remote("the process at this address is not tutti");
+    return remote_error("the process at this address is not tutti");
   const auto signed_part = challenge.first(challenge_bytes - sizeof(Digest));
   const auto expected = TUTTI_TRY(hmac_of(secret, "root", hello_, signed_part));
   if (!equal_in_constant_time(expected, challenge.last(sizeof(Digest))))
@@ -71,7 +67,7 @@ Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byt
   ByteReader reader(hello);
   const auto magic = reader.number<std::uint64_t>();
   reader.numbers(version_, rank_);
-  if (hello.size() != hello_bytes || magic != hello_magic) return remote("not a greeting");
+  if (hello.size() != hello_bytes || magic != hello_magic) return remote_error("not a greeting");
   hello_.assign(hello.begin(), hello.end());
 
   Nonce nonce;
@@ -85,9 +81,9 @@ Result<void> RootSide::verify(const Secret& secret, std::span<const std::byte> p
   ByteReader reader(proof);
   const auto magic = reader.number<std::uint64_t>();
   const auto theirs = reader.raw(sizeof(Digest));
-  if (!challenged() || !reader.done() || magic != proof_magic) return remote("not a proof");
+  if (!challenged() || !reader.done() || magic != proof_magic) return remote_error("not a proof");
   const auto expected = TUTTI_TRY(hmac_of(secret, "rank", hello_, challenge_));
-  if (!equal_in_constant_time(expected, theirs)) return remote("a proof with a different secret");
+  if (!equal_in_constant_time(expected, theirs)) return remote_error("a proof with a different secret");
   return {};
 }
 

@@ -58,10 +58,10 @@ std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
 }
 
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
-  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of the wrong length"};
+  if (probe.size() != ReachProbe::bytes) return remote_error("a probe of the wrong length");
   auto mac = TUTTI_TRY(hmac_of(key.secret, "probe", probe.first(probe.size() - digest_bytes)));
   if (!equal_in_constant_time(mac, probe.last(digest_bytes)))
-    return Error{.code = Code::remote, .what = "a probe made with a different secret"};
+    return remote_error("a probe made with a different secret");
   return serialized(answer_magic, TUTTI_TRY(hmac_of(key.secret, "answer", probe)));
 }
 
@@ -85,7 +85,7 @@ std::vector<std::byte> ReachMap::encode() const {
 Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<const ReachHost> hosts) {
   ReachMap map(hosts);
   if (map.encode().size() != bytes.size())
-    return Error{.code = Code::remote, .what = fmt::format("a map of {} bytes, of other hosts", bytes.size())};
+    return remote_error(fmt::format("a map of {} bytes, of other hosts", bytes.size()));
   std::size_t bit = 0;
   for (auto& host : map.paths_)
     for (Path& path : host)
@@ -237,8 +237,7 @@ std::int64_t ReachProof::poll_set(std::vector<PollItem>& items) const {
 
 Result<std::vector<std::vector<std::size_t>>> usable_addresses(std::span<const ReachHost> hosts,
                                                                std::span<const ReachMap> maps, std::size_t self) {
-  if (maps.size() != hosts.size())
-    return Error{.code = Code::remote, .what = fmt::format("{} maps of {} hosts", maps.size(), hosts.size())};
+  if (maps.size() != hosts.size()) return remote_error(fmt::format("{} maps of {} hosts", maps.size(), hosts.size()));
   std::vector<std::vector<std::size_t>> usable(hosts.size());
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     std::vector<std::size_t> by_self;

@@ -30,11 +30,10 @@ Result<bool> RemoteChannel::open() {
     // A peer that has left sends nothing on a channel that is not open. But it may have sent its data and left before
     // the last message of the handshake arrived here.
     if (!left && !connects() && presence_.gone(system_))
-      return Error{.code = Code::remote,
-                   .what = fmt::format("{} has left the communicator, or its process has ended: nobody answers for it "
-                                       "any more",
-                                       place_.who),
-                   .peer = place_.peer};
+      return remote_error(fmt::format("{} has left the communicator, or its process has ended: nobody answers for it "
+                                      "any more",
+                                      place_.who),
+                          place_.peer);
     if (!left || (connector_ && connector_->proven())) return false;
     if (arrivals_->is_coming(place_.peer, place_.channel)) return false;  // its upgrade is being agreed on
     return judge(Error{});

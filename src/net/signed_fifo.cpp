@@ -21,8 +21,7 @@ Result<bool> SignedReceiver::hear() {
   const auto message = TUTTI_TRY(through_->peek(sizeof mark_));
   if (message.data() == nullptr) return false;
   CallMark theirs;
-  if (message.size() != sizeof theirs)
-    return Error{.code = Code::remote, .what = "a message has no mark of its call", .peer = peer_};
+  if (message.size() != sizeof theirs) return remote_error("a message has no mark of its call", peer_);
   std::memcpy(&theirs, message.data(), sizeof theirs);
   if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature)) return judge_(theirs);
   TUTTI_TRY(through_->release());

@@ -13,7 +13,7 @@ constexpr std::size_t header_bytes = 12;
 constexpr std::size_t read_bytes = 64 * 1024;
 
 Error closed() {
-  return Error{.code = Code::remote, .what = "the other end closed the connection"};
+  return remote_error("the other end closed the connection");
 }
 
 }  // namespace
@@ -57,11 +57,9 @@ Result<std::optional<Frame>> Wire::take_frame(std::size_t body_bytes_max) {
     body_bytes_ = reader.number<std::uint64_t>();
     const auto kind = reader.number<std::uint32_t>();
     kind_ = enumerator<FrameKind>(kind);
-    if (!kind_)
-      return Error{.code = Code::remote, .what = fmt::format("a frame of kind {}, which does not exist", kind)};
+    if (!kind_) return remote_error(fmt::format("a frame of kind {}, which does not exist", kind));
     if (body_bytes_ > body_bytes_max)
-      return Error{.code = Code::remote,
-                   .what = fmt::format("a frame of {} bytes, at most {} expected", body_bytes_, body_bytes_max)};
+      return remote_error(fmt::format("a frame of {} bytes, at most {} expected", body_bytes_, body_bytes_max));
   }
   auto body = TUTTI_TRY(take(static_cast<std::size_t>(body_bytes_)));
   if (!body) return std::optional<Frame>{};

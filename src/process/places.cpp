@@ -27,14 +27,12 @@ Places::Calls Places::Calls::real() {
   const auto ask = [](pid_t thread) -> Result<CpuSet> {
     cpu_set_t found;
     CPU_ZERO(&found);
-    if (::sched_getaffinity(thread, sizeof found, &found) != 0)
-      return Error{.code = Code::system, .what = "ask for a thread's CPUs", .sys_errno = errno};
+    if (::sched_getaffinity(thread, sizeof found, &found) != 0) return system_error("ask for a thread's CPUs", errno);
     return cpus_in(found);
   };
   const auto change = [](pid_t thread, const CpuSet& wanted_cpus) -> Result<void> {
     const cpu_set_t wanted = system_set(wanted_cpus);
-    if (::sched_setaffinity(thread, sizeof wanted, &wanted) != 0)
-      return Error{.code = Code::system, .what = "set a thread's CPUs", .sys_errno = errno};
+    if (::sched_setaffinity(thread, sizeof wanted, &wanted) != 0) return system_error("set a thread's CPUs", errno);
     return {};
   };
   const long cpus = ::sysconf(_SC_NPROCESSORS_CONF);

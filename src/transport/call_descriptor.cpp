@@ -112,10 +112,9 @@ Error CallDescriptors::differs(int peer, std::uint64_t sequence) {
 }
 
 Error CallDescriptors::jumped(int peer, std::uint64_t sequence, std::uint64_t found) {
-  return Error{.code = Code::remote,
-               .what = fmt::format("rank {} shows call #{} where #{} belongs: its shared memory is damaged", peer,
-                                   found, sequence),
-               .peer = peer};
+  return remote_error(
+      fmt::format("rank {} shows call #{} where #{} belongs: its shared memory is damaged", peer, found, sequence),
+      peer);
 }
 
 }  // namespace tutti

@@ -32,8 +32,7 @@ class Patience {
 
   /// Waits until `fd` is readable (−1: waits for no descriptor) or `slice_ms` have passed; true when readable.
   Result<bool> wait(int fd, std::int64_t slice_ms) const {
-    if (give_up_())
-      return Error{.code = Code::remote, .what = "gave up asking for a segment: the communicator has failed"};
+    if (give_up_()) return remote_error("gave up asking for a segment: the communicator has failed");
     const std::int64_t left_ns = deadline_ns_ - real_system().now_ns();
     if (left_ns <= 0) return Error{.code = Code::timeout, .what = "no answer to the request for a segment"};
     pollfd item{.fd = fd, .events = POLLIN, .revents = 0};
@@ -51,10 +50,6 @@ Error gone(std::string_view name, int why) {
       .code = Code::remote,
       .what = fmt::format("the process that serves segments as \"{}\" is gone, or in another network namespace", name),
       .sys_errno = why};
-}
-
-Error failed(std::string what) {
-  return Error{.code = Code::system, .what = std::move(what), .sys_errno = errno};
 }
 
 /// Linux 6.5 returns a pidfd of the process at the other end, in any PID namespace. Older kernels give only its pid, if
@@ -77,7 +72,7 @@ UniqueFd pidfd_of(int socket, int pid) {
 /// A connected socket whose other end belongs to this user. Empty: the server's queue is full, try later.
 Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
   UniqueSocket fd = packet_socket();
-  if (!fd) return failed("open a unix socket");
+  if (!fd) return system_error("open a unix socket", errno);
   const AbstractAddress address(name);
   if (::connect(fd.get(), address.get(), address.bytes()) != 0) {
     if (errno == EAGAIN || errno == EINTR) return UniqueSocket();
@@ -149,7 +144,7 @@ struct Answer {
 
 Result<Answer> ask(const std::string& name, const FdRequest& request, const Patience& patience) {
   if (name.empty() || name.size() > AbstractAddress::name_max)
-    return Error{.code = Code::remote, .what = "the name of a peer's socket is invalid"};
+    return remote_error("the name of a peer's socket is invalid");
   const Uncancelled whole;
 
   // Under attack, the server drops its oldest connection for a new one: a client dropped without an answer asks again.

@@ -61,15 +61,14 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   const AbstractAddress address(name);
   if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 ||
       ::listen(listener.get(), backlog) != 0)
-    return Error{.code = Code::system, .what = "open a unix socket", .sys_errno = errno};
+    return system_error("open a unix socket", errno);
   return std::unique_ptr<FdServer>(new FdServer(segments, key, std::move(listener), std::move(name)));
 }
 
 /// The kernel keeps who listens from the last call of `listen`, not who the process is now.
 Result<void> FdServer::follow_user() {
   if (user_ == Rights::user_now()) return {};
-  if (::listen(listener_.get(), backlog) != 0)
-    return Error{.code = Code::system, .what = "listen as another user", .sys_errno = errno};
+  if (::listen(listener_.get(), backlog) != 0) return system_error("listen as another user", errno);
   user_ = Rights::user_now();
   return {};
 }

@@ -31,16 +31,12 @@ constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_page_bytes = 2 << 20;
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Error failed(std::string what, int why) {
-  return Error{.code = Code::system, .what = std::move(what), .sys_errno = why};
-}
-
 Result<void> check_room(std::size_t bytes) {
   const auto room = free_memory();
   if (!room || bytes <= room->bytes) return {};
-  return failed(fmt::format("{} bytes of memory are needed, {} are left ({}): ask for less, or raise the limit", bytes,
-                            room->bytes, room->limit),
-                ENOMEM);
+  return system_error(fmt::format("{} bytes of memory are needed, {} are left ({}): ask for less, or raise the limit",
+                                  bytes, room->bytes, room->limit),
+                      ENOMEM);
 }
 
 /// A memfd that cannot be shortened any more: a process that maps it need not fear SIGBUS.
@@ -48,7 +44,7 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
   rlimit limit{};
   // Found out before anything is made. Another thread may lower the limit meanwhile.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
-    return failed(
+    return system_error(
         fmt::format("{} bytes of shared memory are needed, files may have {}: raise ulimit -f", bytes, limit.rlim_cur),
         EFBIG);
   const BlockedSignal beyond_limit(SIGXFSZ);
@@ -56,10 +52,10 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
   UniqueFd fd(above_stdio([&] { return ::memfd_create("tutti", flags | MFD_NOEXEC_SEAL); }));
   if (!fd && errno == EINVAL)
     fd = UniqueFd(above_stdio([&] { return ::memfd_create("tutti", flags); }));  // Linux before 6.3
-  if (!fd) return failed("make shared memory", errno);
+  if (!fd) return system_error("make shared memory", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
-    return failed(fmt::format("size shared memory to {} bytes (EFBIG: raise ulimit -f)", bytes), errno);
-  if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return failed("seal the size of shared memory", errno);
+    return system_error(fmt::format("size shared memory to {} bytes (EFBIG: raise ulimit -f)", bytes), errno);
+  if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return system_error("seal the size of shared memory", errno);
   return fd;
 }
 
@@ -67,7 +63,7 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
 /// returns an error; a later touch would raise a signal.
 Result<void> populate(int fd, const Mapping& mapping, std::size_t offset, std::size_t bytes) {
   std::byte* const at = mapping.data() + offset;
-  const auto no_memory = [bytes](int why) { return failed(fmt::format("get {} bytes of memory", bytes), why); };
+  const auto no_memory = [bytes](int why) { return system_error(fmt::format("get {} bytes of memory", bytes), why); };
   auto populated = populate_now(at, bytes);
   if (!populated) return no_memory(populated.error().sys_errno);
   if (*populated) return {};
@@ -115,7 +111,7 @@ void SegmentTable::prefer_node(Mapping& mapping, int node) {
 Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch, int node) {
   const std::size_t unit = bytes >= huge_page_bytes ? huge_page_bytes : page_bytes;
   if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - unit)
-    return failed(fmt::format("{} bytes of shared memory are more than any process can have", bytes), ENOMEM);
+    return system_error(fmt::format("{} bytes of shared memory are more than any process can have", bytes), ENOMEM);
   const std::size_t whole = std::max((bytes + unit - 1) / unit, std::size_t{1}) * unit;
   if (touch) TUTTI_TRY(check_room(whole));
 
@@ -241,7 +237,7 @@ Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
     return invalid_argument(fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation));
   UniqueFd fd(above_stdio(
       [&] { return ::fcntl(is_offered ? offered->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0); }));
-  if (!fd) return failed("hand out a segment", errno);
+  if (!fd) return system_error("hand out a segment", errno);
   return Export{.fd = std::move(fd), .bytes = is_offered ? offered->second.bytes : owned->mapping.bytes()};
 }
 
@@ -288,7 +284,7 @@ Result<void> SegmentTable::move_aside(const void* at) {
   if (!fd) return std::move(fd).error().during("move a segment aside");
   constexpr int over = MAP_SHARED | MAP_FIXED;
   if (::mmap(owned.mapping.data(), bytes, PROT_READ | PROT_WRITE, over, fd->get(), 0) == MAP_FAILED)
-    return failed("map a segment's fresh pages over its old ones", errno);
+    return system_error("map a segment's fresh pages over its old ones", errno);
   if (owned.touched) ask_for_huge_pages(owned.mapping);
   owned.fd = *std::move(fd);
   ++owned.name.generation;
@@ -300,9 +296,8 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
                                         const Fetch& fetch) {
   const std::pair key(process, name);
   const auto too_short = [&](std::size_t bytes) {
-    return Error{.code = Code::remote,
-                 .what = fmt::format("segment {}.{} has {} bytes, {} are needed", name.id, name.generation, bytes,
-                                     bytes_needed)};
+    return remote_error(
+        fmt::format("segment {}.{} has {} bytes, {} are needed", name.id, name.generation, bytes, bytes_needed));
   };
   {
     const std::lock_guard lock(mutex_);
@@ -316,11 +311,10 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
   auto fetched = TUTTI_TRY(fetch(process, name));
   const int has = ::fcntl(fetched.fd.get(), F_GET_SEALS);
   if (has < 0 || (has & F_SEAL_SHRINK) == 0)
-    return Error{
-        .code = Code::remote,
-        .what = fmt::format("segment {}.{} is not sealed: its owner could shorten it", name.id, name.generation)};
+    return remote_error(
+        fmt::format("segment {}.{} is not sealed: its owner could shorten it", name.id, name.generation));
   struct stat status {};
-  if (::fstat(fetched.fd.get(), &status) != 0) return failed("look at a peer's segment", errno);
+  if (::fstat(fetched.fd.get(), &status) != 0) return system_error("look at a peer's segment", errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);  // from the kernel, not from the peer
   if (bytes == 0 || bytes < bytes_needed) return too_short(bytes);
   SharedMapping mapping = std::make_shared<const Mapping>(TUTTI_TRY(Mapping::shared(fetched.fd.get(), bytes)));

@@ -11,9 +11,7 @@ namespace tutti {
 namespace {
 
 Error damaged(int peer, const char* what, std::uint64_t found, std::uint64_t expected) {
-  return Error{.code = Code::remote,
-               .what = fmt::format("{} is {}, at {}: shared memory is damaged", what, found, expected),
-               .peer = peer};
+  return remote_error(fmt::format("{} is {}, at {}: shared memory is damaged", what, found, expected), peer);
 }
 
 constexpr std::size_t pieces_max = 32;  // of a slot: bits of SlotHead::offers

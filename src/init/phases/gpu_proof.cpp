@@ -28,10 +28,6 @@ std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
   return bytes;
 }
 
-Error cannot(std::string why) {
-  return {.code = Code::remote, .what = std::move(why)};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<GpuProof>> GpuProof::open(Process& process, std::string name, const cuda::SharedGpu& gpu,
@@ -116,7 +112,7 @@ Result<void> GpuProof::allow(cuda::Ordinal other) const {
   int can = 0;
   const auto& driver = gpu_->driver();
   if (driver.api.can_access_peer(&can, gpu_->ordinal(), other) != cuda::status::success || can == 0)
-    return cannot("the driver says that the one cannot access the other");
+    return remote_error("the driver says that the one cannot access the other");
   cuda::Context context = nullptr;  // its rank keeps it too
   const HeldStdio held;
   const cuda::Status retained = driver.api.primary_retain(&context, other);
@@ -139,7 +135,7 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
   }
   auto& mapped = arena_->of[static_cast<std::size_t>(peer)];
   if (by_descriptor) {
-    if (info.described_bytes < arena_->bytes) return cannot("its memory is shorter than this rank's");
+    if (info.described_bytes < arena_->bytes) return remote_error("its memory is shorter than this rank's");
     auto fetched = TUTTI_TRY(fetch(info.descriptor));
     auto opened = cuda::VirtualMemory::open(gpu_, fetched.fd.get(), info.described_bytes);
     if (!opened) return std::move(opened).error().during("map its descriptor (TUTTI_CUMEM_ENABLE=0 maps by CUDA IPC)");
@@ -148,7 +144,7 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
     return at;
   }
   if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->bytes)
-    return cannot("its memory cannot be exported");
+    return remote_error("its memory cannot be exported");
   auto opened = TUTTI_TRY(cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle, info.probe.id));
   std::byte* const at = opened.data();
   mapped = std::move(opened);
@@ -156,7 +152,7 @@ Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_proce
 }
 
 Result<void> GpuProof::reach(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
-  if (info.gpu == 0 || info.probe.address == 0) return cannot("that rank offers no memory");
+  if (info.gpu == 0 || info.probe.address == 0) return remote_error("that rank offers no memory");
   const auto current = TUTTI_TRY(cuda::Current::enter(*gpu_));
   std::byte* const theirs = TUTTI_TRY(map(peer, info, same_process, fetch));
   arena_->at[static_cast<std::size_t>(peer)] = theirs;
@@ -164,14 +160,14 @@ Result<void> GpuProof::reach(Rank peer, const GpuInfo& info, bool same_process, 
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;
   };
   TUTTI_TRY(copy(words_.device(), theirs));
-  if (!holds(pattern(peer, -1))) return cannot("what is read there is not what that rank has written");
+  if (!holds(pattern(peer, -1))) return remote_error("what is read there is not what that rank has written");
   const auto mine = pattern(peer, rank_);
   std::memcpy(words_.host(), mine.data(), mine.size());
   std::byte* const place = theirs + (static_cast<std::size_t>(rank_) + 1) * place_bytes;
   TUTTI_TRY(copy(place, words_.device()));
   std::memset(words_.host(), 0, place_bytes);
   TUTTI_TRY(copy(words_.device(), place));
-  if (!holds(mine)) return cannot("what is written there does not stay");
+  if (!holds(mine)) return remote_error("what is written there does not stay");
   return {};
 }
 

@@ -14,16 +14,14 @@ std::span<const std::byte> MapExchange::part(std::size_t bytes_max) {
 
 Result<MapExchange> MapExchange::announced(std::size_t bytes, int ranks) {
   if (bytes > map_bytes_max(ranks))
-    return Error{.code = Code::remote,
-                 .what = fmt::format("rank 0's map of the job: {} bytes for {} ranks", bytes, ranks)};
+    return remote_error(fmt::format("rank 0's map of the job: {} bytes for {} ranks", bytes, ranks));
   return MapExchange(bytes);
 }
 
 Result<void> MapExchange::take(std::span<const std::byte> part) {
   if (more() ? part.empty() || part.size() > announced_ - heard_.size() : !part.empty())
-    return Error{.code = Code::remote,
-                 .what = fmt::format("rank 0's map of the job: a part of {} bytes where {} are left", part.size(),
-                                     announced_ - heard_.size())};
+    return remote_error(fmt::format("rank 0's map of the job: a part of {} bytes where {} are left", part.size(),
+                                    announced_ - heard_.size()));
   heard_.insert(heard_.end(), part.begin(), part.end());
   return {};
 }

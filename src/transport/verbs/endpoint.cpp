@@ -85,9 +85,8 @@ Result<std::uint32_t> Endpoint::attach(CompletionSink* sink) {
   const std::uint32_t number = attached_.fetch_add(1, std::memory_order_relaxed);
   if (number >= sinks_.size()) {
     attached_.fetch_sub(1, std::memory_order_relaxed);
-    return Error{
-        .code = Code::system,
-        .what = fmt::format("{} has no space for completions of more than {} connections", port.text(), sinks_.size())};
+    return system_error(
+        fmt::format("{} has no space for completions of more than {} connections", port.text(), sinks_.size()));
   }
   sinks_[number].store(sink, std::memory_order_release);
   return number;

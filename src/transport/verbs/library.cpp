@@ -18,8 +18,7 @@ template <class Table>
 Result<std::shared_ptr<const Table>> loaded(Result<Dylib> dylib, const char* doing, const char* name) {
   if (!dylib) return std::move(dylib).error().during(doing);
   auto table = std::make_shared<const Table>(*std::move(dylib));
-  if (table->missing != nullptr)
-    return Error{.code = Code::system, .what = fmt::format("{} has no function {}", name, table->missing)};
+  if (table->missing != nullptr) return system_error(fmt::format("{} has no function {}", name, table->missing));
   return table;
 }
 

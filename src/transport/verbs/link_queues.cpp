@@ -42,11 +42,9 @@ LinkAddress LinkQueues::address(const RegisteredMemory& ring) const {
 }
 
 Result<void> LinkQueues::connect(const LinkAddress& peer) {
-  if (!(peer.shape == shape_))
-    return Error{.code = Code::remote, .what = fmt::format("{} has slots of another shape", peer_.name)};
+  if (!(peer.shape == shape_)) return remote_error(fmt::format("{} has slots of another shape", peer_.name));
   if (peer.port.link_layer != endpoint_->port.link_layer || peer.port.iwarp != endpoint_->port.iwarp)
-    return Error{.code = Code::remote,
-                 .what = fmt::format("{} is on a fabric of another kind (InfiniBand, RoCE or iWARP)", peer_.name)};
+    return remote_error(fmt::format("{} is on a fabric of another kind (InfiniBand, RoCE or iWARP)", peer_.name));
   to_ = peer;
   if (endpoint_->port.iwarp) return {};
   for (std::size_t i = 0; i < queues_.size(); ++i) TUTTI_TRY(queues_[i]->connect(peer.queues[i], peer.port));
@@ -111,13 +109,11 @@ void LinkQueues::fail(const Error& error) {
 /// The end whose own port says that it is down is the one to look at.
 Error LinkQueues::broken(std::string why) const {
   if (const auto trouble = endpoint_->port.trouble())
-    return {.code = Code::remote,
-            .what = fmt::format("{}: its RDMA port {} is {}, so the connection to {} failed: {}", endpoint_->owner.name,
-                                endpoint_->port.text(), *trouble, peer_.name, why),
-            .peer = endpoint_->owner.rank};
-  return {.code = Code::remote,
-          .what = fmt::format("the RDMA connection to {} over {} failed: {}", peer_.name, endpoint_->port.text(), why),
-          .peer = peer_.rank};
+    return remote_error(fmt::format("{}: its RDMA port {} is {}, so the connection to {} failed: {}",
+                                    endpoint_->owner.name, endpoint_->port.text(), *trouble, peer_.name, why),
+                        endpoint_->owner.rank);
+  return remote_error(
+      fmt::format("the RDMA connection to {} over {} failed: {}", peer_.name, endpoint_->port.text(), why), peer_.rank);
 }
 
 /// What this end's own device does not take is no fault of the peer's. With iWARP a request is refused also when the

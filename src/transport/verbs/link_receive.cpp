@@ -74,10 +74,9 @@ Result<std::size_t> Incoming::arrived(std::size_t at, std::size_t bytes) {
   if (found < bytes && queues_.error()) return *queues_.error();  // whoever has a part of it waits for the rest
   const Arrivals::Message& message = arrivals_[arrivals_.taken()];
   if (message.complete() && message.bytes < at + bytes)
-    return Error{.code = Code::remote,
-                 .what = fmt::format("{} sent {} bytes where at least {} were expected", queues_.peer().name,
-                                     message.bytes, at + bytes),
-                 .peer = queues_.peer().rank};
+    return remote_error(
+        fmt::format("{} sent {} bytes where at least {} were expected", queues_.peer().name, message.bytes, at + bytes),
+        queues_.peer().rank);
   return found;
 }
 
