@@ -12,7 +12,8 @@
 
 namespace tutti::device {
 
-/// Where windows of other ranks begin is known only once ranks have synchronised: an address there is an offset until then.
+/// Where windows of other ranks begin is known only once ranks have synchronised: an address there is an offset until
+/// then.
 class Addresses {
  public:
   /// `cut`, `links` and `windows` (by rank) are in shared memory, and may be filled later.

@@ -57,7 +57,7 @@ void measure_pair(const std::string& where, int one, int other, bool within, Mea
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::string& name = Machine::names()[i];
     if (within || name == "hop_us" || name.starts_with("far_"))
-      found.constants.push_back({fmt::format("{}: {}", where, name), numbers[i], unit_of(name), by});
+      found.constants.push_back({fmt::format("{}: {}", where, name), numbers[i], by, unit_of(name)});
   }
   if (within && found.machine_file.empty())
     found.machine_file = to_text(machine->machine, machine_name(2), seconds_since_1970());

@@ -78,7 +78,8 @@ std::string constants_text(std::span<const Constant> constants) {
   for (const Constant& constant : constants) widest = std::max(widest, constant.what.size());
   std::string text;
   for (const Constant& constant : constants)
-    text += fmt::format("  {:<{}} {:>9.4g} GB/s  {}\n", constant.what, widest, constant.value, constant.source);
+    text += fmt::format("  {:<{}} {:>9.4g} {:<5} {}\n", constant.what, widest, constant.value, constant.unit,
+                        constant.source);
   return text;
 }
 

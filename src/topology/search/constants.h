@@ -10,9 +10,10 @@
 namespace tutti::topology {
 
 struct Constant {
-  std::string what;         ///< "between the CPUs of two NUMA nodes"
-  double value = 0;         ///< GB/s in each direction
-  std::string source = {};  ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
+  std::string what;  ///< "between the CPUs of two NUMA nodes"
+  double value = 0;
+  std::string source = {};    ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
+  std::string unit = "GB/s";  ///< in each direction, or "us"
   bool operator==(const Constant&) const = default;
 };
 
