@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace tutti {
 namespace {
 
@@ -43,6 +45,14 @@ std::string Loss::why() const {
     case LossKind::bad_frame: return "it sent an invalid control message";
   }
   return detail;
+}
+
+std::string Loss::text(std::string_view who) const {
+  return fmt::format("{} lost: {}", who, why());
+}
+
+Error Loss::error(std::string_view who, Rank rank) const {
+  return {.code = Code::remote, .what = text(who), .peer = rank};
 }
 
 Loss loss_by(const Error& error) {

@@ -6,8 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "plan/types.h"
 #include "process/peer_process.h"
@@ -37,8 +35,8 @@ struct Loss {
   /// Why: "its process was killed or exited without leaving the communicator".
   std::string why() const;
   /// `who`: "rank 2/8 (process 48211 on node-b)".
-  std::string text(std::string_view who) const { return fmt::format("{} lost: {}", who, why()); }
-  Error error(std::string_view who, Rank rank) const { return {.code = Code::remote, .what = text(who), .peer = rank}; }
+  std::string text(std::string_view who) const;
+  Error error(std::string_view who, Rank rank) const;
 };
 
 /// How the rank at the other end of a control connection that ended with `error` is lost.
