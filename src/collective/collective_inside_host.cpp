@@ -120,7 +120,7 @@ Result<Progress> CollectiveInsideHost::gather() {
 }
 
 void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& descriptor) {
-  communicator_.links().windows().drop_if_retired(rank, descriptor.retired);
+  communicator_.links().windows().begin_collective(rank, descriptor.retired);
   buffers_.carried = buffers_.carried && descriptor.carries != 0;
   buffers_.huge = buffers_.huge && descriptor.huge != 0;
   buffers_.mapped = buffers_.mapped && descriptor.input.segment != 0 && descriptor.output.segment != 0;

@@ -232,6 +232,7 @@ void PointToPoint::finish(Queue& queue) {
   ++queue.next;
   queue.moved = 0;
   queue.begun = false;
+  queue.memory = {};
   queue.by_reference = false;
 }
 

@@ -31,10 +31,11 @@ Result<SenderMemory> SenderMemory::open(Communicator& communicator, PeerWindows&
                                         const Carried& carried, std::size_t bytes) {
   SenderMemory memory;
   if (carried.carry == Carry::window) {
-    memory.source_ = TUTTI_TRY(windows.at(sender, carried.buffer, bytes));
+    memory.source_ = TUTTI_TRY(windows.share(sender, carried.buffer, bytes));
   } else {
     memory.process_ = communicator.members().peers[static_cast<std::size_t>(sender)].foreign_process();
-    if (memory.process_) memory.source_ = reinterpret_cast<const std::byte*>(carried.buffer.address);
+    if (memory.process_)
+      memory.source_ = {std::shared_ptr<void>(), reinterpret_cast<const std::byte*>(carried.buffer.address)};
   }
   if (memory.source_ == nullptr)
     return Error{.code = Code::remote, .what = "a message refers to sender memory that cannot be mapped"};
@@ -48,8 +49,8 @@ bool note_refusal(Communicator& communicator, const Error& why) {
 }
 
 Result<void> SenderMemory::copy(std::size_t at, std::span<std::byte> into) const {
-  if (process_) return pull(process_, source_ + at, into);
-  std::memcpy(into.data(), source_ + at, into.size());
+  if (process_) return pull(process_, source_.get() + at, into);
+  std::memcpy(into.data(), source_.get() + at, into.size());
   return {};
 }
 

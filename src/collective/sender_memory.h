@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/enumeration.h"
@@ -39,7 +40,7 @@ class SenderMemory {
   Result<void> copy(std::size_t at, std::span<std::byte> into) const;
 
  private:
-  const std::byte* source_ = nullptr;  // in process_, if there is one
+  std::shared_ptr<const std::byte> source_;  // in process_, if there is one; mapped as long as this lives
   ForeignProcess process_ = {};
 };
 

@@ -66,7 +66,7 @@ std::optional<Offer> PeerMemoryWindows::describe(int peer, std::span<const std::
 Result<OfferedBlock> PeerMemoryWindows::find(int peer, const Offer& offer) {
   // Only between calls: what the peer has offered in this call may be in use on another channel.
   auto& call = calls_[static_cast<std::size_t>(peer)];
-  if (std::exchange(call, mark_.sequence) != mark_.sequence) windows_.drop_if_retired(peer, offer.retired);
+  if (std::exchange(call, mark_.sequence) != mark_.sequence) windows_.begin_collective(peer, offer.retired);
   const std::byte* const at = TUTTI_TRY(windows_.at(peer, offer.memory, offer.bytes));
   if (at != nullptr) return OfferedBlock{.at = {at, offer.bytes}};
   const ForeignProcess process = members_.peers[static_cast<std::size_t>(peer)].foreign_process();

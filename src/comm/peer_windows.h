@@ -1,10 +1,10 @@
 // Segments of peers that are mapped in this process, because a call descriptor named them.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "comm/call_history.h"
@@ -13,31 +13,40 @@
 
 namespace tutti {
 
-/// Used only by the call whose turn it is.
+/// Used only by the call whose turn it is. A collective and messages of one group are under way together, so what one
+/// of them has got must stay mapped whatever the other one maps or finds to be freed.
 class PeerWindows {
  public:
   /// All arguments must outlive this object. `failed` ends the wait for a segment's file descriptor from a peer, as
   /// does the init limit.
   PeerWindows(Process& process, const Membership& members, const std::atomic<bool>& failed);
 
-  /// Maps `bytes` of `peer`'s memory, which `buffer` describes. nullptr: the memory can only be copied from. `buffer`
-  /// is passed by value: the peer could change its descriptor between the check and the use. Errors: remote, system.
+  /// Maps `bytes` of `peer`'s memory, which `buffer` describes, for a collective: until the next begin_collective for
+  /// this peer. nullptr: the memory can only be copied from. `buffer` is passed by value: the peer could change its
+  /// descriptor between the check and the use. Errors: remote, system.
   Result<std::byte*> at(Rank peer, BufferDescriptor buffer, std::size_t bytes);
+  /// As at, for as long as the result lives: for a message.
+  Result<std::shared_ptr<std::byte>> share(Rank peer, BufferDescriptor buffer, std::size_t bytes);
 
-  /// Drops the mappings of `peer`'s process if it has freed segments since the last time. `retired`: its count of freed
-  /// segments, from a call descriptor.
-  void drop_if_retired(Rank peer, std::uint32_t retired);
+  /// A collective begins, and no other one uses memory of `peer`. Drops the mappings of `peer`'s process if it has
+  /// freed segments since the last time. `retired`: its count of freed segments, from a call descriptor.
+  void begin_collective(Rank peer, std::uint32_t retired);
 
  private:
   struct Mapped {
     SegmentName name;
     SharedMapping mapping;
+    bool held = false;  ///< by the collective that has begun last
   };
   struct OfPeer {
-    std::array<Mapped, 4> mapped;  ///< the segments that its calls named last
-    unsigned next = 0;
+    std::vector<Mapped> mapped;  ///< the segments that its calls named last: four, or what a collective holds
+    std::size_t next = 0;        ///< to be replaced, unless it is held
     std::uint32_t retired = 0;
   };
+  static Mapped& place_in(OfPeer& peer);
+  /// Requires a peer of another process. Null: it is no segment.
+  Result<Mapped*> map(Rank peer, BufferDescriptor buffer, std::size_t bytes);
+
   Process& process_;
   const Membership& members_;
   const std::atomic<bool>& failed_;

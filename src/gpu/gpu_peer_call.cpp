@@ -72,7 +72,7 @@ Result<bool> GpuPeerCall::gather() {
     const auto at = static_cast<std::size_t>(gathered_);
     auto descriptor = TUTTI_TRY(communicator_.links().descriptors().open(gathered_, sequence_));
     if (descriptor == nullptr) return false;
-    communicator_.links().windows().drop_if_retired(gathered_, descriptor->retired);
+    communicator_.links().windows().begin_collective(gathered_, descriptor->retired);
     communicator_.memory().notes().descriptors[at] = descriptor;
     call_.table()[at] = {.scalar = descriptor->scalar};
   }

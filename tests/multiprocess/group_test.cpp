@@ -1,6 +1,8 @@
 // Groups: calls on several communicators and ranks submitted together, nesting, and refusals that start nothing.
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 
 #include "support/call.h"
 #include "support/launch_ranks.h"
@@ -141,6 +143,71 @@ TEST_P(Groups, CollectivesBesideSendsAndReceives) {
     for (std::size_t i = 0; i < comms.size(); ++i)
       EXPECT_EQ(got[i], std::vector<int>(50'000, (seat.here()[i] + 3) % 4));
   });
+}
+
+/// A buffer of tuttiMemAlloc, filled with one value.
+class Shared {
+ public:
+  Shared(std::size_t count, int value) : count_(count) {
+    void* at = nullptr;
+    EXPECT_TRUE(ok(tuttiMemAlloc(&at, count * sizeof(int))));
+    at_ = static_cast<int*>(at);
+    fill(value);
+  }
+  ~Shared() { EXPECT_TRUE(ok(tuttiMemFree(at_))); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  int* at() const { return at_; }
+  std::size_t count() const { return count_; }
+  void fill(int value) { std::ranges::fill(all(), value); }
+  /// How many elements have another value.
+  std::size_t wrong(int value) const { return count_ - static_cast<std::size_t>(std::ranges::count(all(), value)); }
+
+ private:
+  std::span<int> all() const { return {at_, count_}; }
+  std::size_t count_;
+  int* at_ = nullptr;
+};
+
+/// Messages are read piece by piece out of their sender's memory while a collective of the same group is under way,
+/// which finds that the sender has freed memory and drops what it has mapped; and each of them maps memory of its own.
+/// `messages`: of the group, each from other memory.
+void check_mapped_memory(Seat& seat, const std::vector<tuttiComm_t>& comms, int messages, std::size_t count) {
+  ASSERT_EQ(comms.size(), 1U);
+  const auto comm = comms[0];
+  const int to = (seat.rank() + 1) % seat.ranks(), from = (seat.rank() + seat.ranks() - 1) % seat.ranks();
+  const Shared input(count, 7), output(count, 0);
+  std::vector<std::unique_ptr<Shared>> sent, received;
+  for (int i = 0; i < messages; ++i) {
+    sent.push_back(std::make_unique<Shared>(count + 1'000 * static_cast<std::size_t>(i), 0));
+    received.push_back(std::make_unique<Shared>(sent.back()->count(), 0));
+  }
+  for (int round = 0; round < 12; ++round) {
+    const auto value = [&](int rank, int nth) { return 10'000 * round + 100 * rank + nth; };
+    for (int i = 0; i < messages; ++i) sent[i]->fill(value(seat.rank(), i));
+    { const Shared freed(1'000, 1); }
+    ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+    ASSERT_TRUE(ok(tuttiGroupStart()));
+    ASSERT_TRUE(ok(tuttiAllReduce(input.at(), output.at(), count, tuttiInt32, tuttiSum, comm, nullptr)));
+    for (int i = 0; i < messages; ++i) {
+      ASSERT_TRUE(ok(tuttiSend(sent[i]->at(), sent[i]->count(), tuttiInt32, to, comm, nullptr)));
+      ASSERT_TRUE(ok(tuttiRecv(received[i]->at(), received[i]->count(), tuttiInt32, from, comm, nullptr)));
+    }
+    ASSERT_TRUE(ok(tuttiGroupEnd()));
+    EXPECT_EQ(output.wrong(7 * seat.ranks()), 0U) << "round " << round;
+    for (int i = 0; i < messages; ++i)
+      EXPECT_EQ(received[i]->wrong(value(from, i)), 0U) << "round " << round << ", message " << i;
+  }
+  EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+}
+
+TEST(MappedMemory, StaysWhileAMessageIsReadBesideACollective) {
+  launch_ranks({.ranks = 2}, [](Seat& seat) { check_mapped_memory(seat, seat.init(), 1, 500'000); });
+}
+
+TEST(MappedMemory, OfManySegmentsStaysWhileItIsRead) {
+  launch_ranks({.ranks = 3}, [](Seat& seat) { check_mapped_memory(seat, seat.init(), 6, 200'000); });
 }
 
 TEST(GroupUse, EndWithoutStartIsRefused) {
