@@ -177,6 +177,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
 Result<void> PointToPoint::refuse(Queue& queue, Error why) {
   if (!note_refusal(communicator_, why)) return why;
   queue.by_reference = false;
+  queue.memory = {};
   queue.moved = 0;
   return channel().receivers[queue.peer]->refuse();
 }
