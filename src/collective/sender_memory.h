@@ -31,8 +31,8 @@ bool note_refusal(Communicator& communicator, const Error& why);
 class SenderMemory {
  public:
   SenderMemory() = default;  ///< nothing can be read
-  /// `bytes` of data that `sender` does not carry through slots. Errors: those of PeerWindows::share; remote (the memory
-  /// cannot be reached).
+  /// `bytes` of data that `sender` does not carry through slots. Errors: those of PeerWindows::share; remote (the
+  /// memory cannot be reached).
   static Result<SenderMemory> open(Communicator& communicator, PeerWindows& windows, Rank sender,
                                    const Carried& carried, std::size_t bytes);
 
