@@ -8,6 +8,7 @@ namespace tutti::api {
 namespace {
 
 /// Not inlined: its arguments come in registers, where each C function of its own would store them for the lambda.
+/// `op` is an int: what a user passes may be no value of tuttiRedOp_t, and std::optional would read it as one.
 [[gnu::noinline]] tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
                                            std::optional<int> op = {}) {
   // Latency matters most for small calls in shared memory. Their wait contains no cancellation point, so they need no
@@ -25,7 +26,7 @@ namespace {
 
 /// Prefixes have no common number of inputs to divide by.
 tuttiResult_t prefix(tuttiComm_t comm, tuttiStream_t stream, const Request& request, int type, tuttiRedOp_t op) {
-  if (op != tuttiAvg) return collective(comm, stream, request, type, op);
+  if (op != tuttiAvg) return collective(comm, stream, request, type, static_cast<int>(op));
   return guarded_in_group([&]() -> Result<void> {
     return invalid_argument(
         fmt::format("tuttiAvg is not an operator of a prefix reduction ({}): each rank's result combines "
@@ -54,12 +55,14 @@ using namespace tutti::api;  // NOLINT
 
 tuttiResult_t tuttiAllReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                              tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream, request_of(Collective::all_reduce, sendbuff, recvbuff, count), type, op);
+  return collective(comm, stream, request_of(Collective::all_reduce, sendbuff, recvbuff, count), type,
+                    static_cast<int>(op));
 }
 
 tuttiResult_t tuttiReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                           int root, tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream, request_of(Collective::reduce, sendbuff, recvbuff, count, root), type, op);
+  return collective(comm, stream, request_of(Collective::reduce, sendbuff, recvbuff, count, root), type,
+                    static_cast<int>(op));
 }
 
 tuttiResult_t tuttiBroadcast(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, int root,
@@ -74,7 +77,8 @@ tuttiResult_t tuttiAllGather(const void* sendbuff, void* recvbuff, size_t sendco
 
 tuttiResult_t tuttiReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                  tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
-  return collective(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff, recvcount), type, op);
+  return collective(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff, recvcount), type,
+                    static_cast<int>(op));
 }
 
 tuttiResult_t tuttiAllToAll(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiComm_t comm,

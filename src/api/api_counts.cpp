@@ -136,7 +136,7 @@ tuttiResult_t tuttiReduceScatterV(const void* sendbuff, const size_t* sendcounts
                                   size_t recvcount, tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                   tuttiStream_t stream) {
   return with_counts(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff), type,
-                     {sendcounts, sdispls}, {&recvcount, nullptr}, op);
+                     {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
 }
 
 tuttiResult_t tuttiAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
@@ -186,7 +186,7 @@ tuttiResult_t tuttiReduceScatterV32(const void* sendbuff, const int* sendcounts,
                                     int recvcount, tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                     tuttiStream_t stream) {
   return with_counts32(comm, stream, request_of(Collective::reduce_scatter, sendbuff, recvbuff), type,
-                       {sendcounts, sdispls}, {&recvcount, nullptr}, op);
+                       {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
 }
 
 tuttiResult_t tuttiAllToAllV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
